@@ -62,7 +62,7 @@ private:
             return {};
         }
         if (_words.empty()) {
-            return usage("needs {} after {}", known.placeholder, known.name);
+            return usage("needs {} after {}", known.value_name, known.name);
         }
         _out.add_option(known.name, _words.front());
         _words = _words.subspan(1);

@@ -45,7 +45,7 @@ enum class takes : uint8_t {
 struct option {
     std::string_view name;
     takes kind;
-    std::string_view placeholder;
+    std::string_view value_name;
     std::string_view sentence;
 };
 

@@ -91,9 +91,9 @@ std::string option_usage(const option& o) {
     case takes::nothing:
         return std::string(o.name);
     case takes::optional_value:
-        return fmt::format("{}[={}]", o.name, o.placeholder);
+        return fmt::format("{}[={}]", o.name, o.value_name);
     default:
-        return fmt::format("{} {}", o.name, o.placeholder);
+        return fmt::format("{} {}", o.name, o.value_name);
     }
 }
 

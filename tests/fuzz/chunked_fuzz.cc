@@ -48,7 +48,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(whole.body.size() <= limit, "the limit holds");
     check(whole.state == split.state && whole.consumed == split.consumed, "same end in pieces");
     check(whole.body == split.body, "same body in pieces");
-    check(whole.problem.code == split.problem.code && whole.problem.message == split.problem.message,
+    check(
+        whole.problem.code == split.problem.code && whole.problem.message == split.problem.message,
         "same problem in pieces");
     check(whole.state != parse_state::need_more || whole.consumed == in.size(), "all is taken");
     check(at_once.announced() == in_two.announced(), "same announcement in pieces");

@@ -15,7 +15,9 @@ inline void check(bool holds, const char* what) {
 }
 
 inline bool inside(std::string_view part, std::string_view whole) {
-    return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+    return part.empty()
+           || (part.data() >= whole.data()
+               && part.data() + part.size() <= whole.data() + whole.size());
 }
 
 } // namespace tidepool::fuzz

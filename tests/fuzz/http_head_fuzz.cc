@@ -19,17 +19,21 @@ struct parsed {
 
 void check_done(const parsed& p, std::string_view in, size_t max_bytes) {
     const auto& h = p.head;
-    check(p.outcome.consumed <= in.size() && p.outcome.consumed <= max_bytes, "consumed is bounded");
+    check(
+        p.outcome.consumed <= in.size() && p.outcome.consumed <= max_bytes, "consumed is bounded");
     const auto used = in.substr(0, p.outcome.consumed);
     check(used.ends_with("\r\n\r\n"), "a head ends in an empty line");
     check(h.header_count <= request_head::headers_max, "headers are bounded");
     check(inside(h.path, used) || h.path == "/", "path inside");
-    check(inside(h.query, used) && inside(h.host, used) && inside(h.authorization, used), "views inside");
+    check(inside(h.query, used) && inside(h.host, used) && inside(h.authorization, used),
+        "views inside");
     check(!h.path.empty() && (h.path[0] == '/' || h.path == "*"), "a path begins with a slash");
     check(h.path.find_first_of("?# \r\n") == h.path.npos, "a path is only a path");
     for (const auto& line : h.headers()) {
-        check(!line.name.empty() && inside(line.name, used) && inside(line.value, used), "header inside");
-        check(line.value.find_first_of(std::string_view("\r\n\0", 3)) == line.value.npos, "value is one line");
+        check(!line.name.empty() && inside(line.name, used) && inside(line.value, used),
+            "header inside");
+        check(line.value.find_first_of(std::string_view("\r\n\0", 3)) == line.value.npos,
+            "value is one line");
     }
     check(!(h.chunked && h.content_length), "one length");
     check(!(h.chunked && h.http_1_0), "chunked only in HTTP/1.1");
@@ -37,12 +41,15 @@ void check_done(const parsed& p, std::string_view in, size_t max_bytes) {
 }
 
 bool same_head(const request_head& a, const request_head& b) {
-    bool same = a.verb == b.verb && a.path == b.path && a.query == b.query && a.http_1_0 == b.http_1_0
-        && a.keep_alive == b.keep_alive && a.chunked == b.chunked && a.expect_continue == b.expect_continue
-        && a.content_coding == b.content_coding && a.content_length == b.content_length && a.host == b.host
-        && a.authorization == b.authorization && a.header_count == b.header_count;
+    bool same = a.verb == b.verb && a.path == b.path && a.query == b.query
+                && a.http_1_0 == b.http_1_0 && a.keep_alive == b.keep_alive
+                && a.chunked == b.chunked && a.expect_continue == b.expect_continue
+                && a.content_coding == b.content_coding && a.content_length == b.content_length
+                && a.host == b.host && a.authorization == b.authorization
+                && a.header_count == b.header_count;
     for (size_t i = 0; same && i < a.header_count; ++i) {
-        same = a.header_slots[i].name == b.header_slots[i].name && a.header_slots[i].value == b.header_slots[i].value;
+        same = a.header_slots[i].name == b.header_slots[i].name
+               && a.header_slots[i].value == b.header_slots[i].value;
     }
     return same;
 }
@@ -55,9 +62,11 @@ void check_split(const parsed& whole, std::string_view in, size_t cut, size_t ma
         check(scanned <= cut, "scanned is bounded");
         split->outcome = parse_head(in, max_bytes, scanned, split->head);
     }
-    // A refusal may wait for the end of a head that comes in pieces; whatever is answered is the same.
+    // A refusal may wait for the end of a head that comes in pieces; whatever is answered is the
+    // same.
     const bool too_long = in.size() > max_bytes;
-    if (whole.outcome.state == parse_state::failed && (too_long || in.find("\r\n\r\n") == in.npos)) {
+    if (whole.outcome.state == parse_state::failed
+        && (too_long || in.find("\r\n\r\n") == in.npos)) {
         check(split->outcome.state != parse_state::done, "a bad head stays bad in pieces");
         return;
     }

@@ -1,4 +1,5 @@
-// Runs every file given, or in the folders given, through a fuzz target: the corpus as an ordinary test.
+// Runs every file given, or in the folders given, through a fuzz target: the corpus as an ordinary
+// test.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +40,8 @@ bool replay(const fs::path& file) {
         return false;
     }
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    // Named first: a crash then shows which input it was. Copied to the exact size: a read past it is seen.
+    // Named first: a crash then shows which input it was. Copied to the exact size: a read past it
+    // is seen.
     std::printf("%s\n", file.c_str());
     std::fflush(stdout);
     const std::vector<uint8_t> exact(bytes.begin(), bytes.end());

@@ -1,5 +1,6 @@
 // Capabilities: nothing but a token of our key is granted anything; adding caveats never widens.
-// Inputs are used three ways: as a token, as the bytes of one (base64 is done here), and as a caveat.
+// Inputs are used three ways: as a token, as the bytes of one (base64 is done here), and as a
+// caveat.
 #include "fuzz_check.hh"
 #include "proto/cap/capability.hh"
 
@@ -17,7 +18,11 @@ const keyring& keys() {
 }
 
 request_facts facts() {
-    return {.method = "GET", .path = "/v1/echo/a", .account = "alice", .body_bytes = 10, .audience = "node",
+    return {.method = "GET",
+        .path = "/v1/echo/a",
+        .account = "alice",
+        .body_bytes = 10,
+        .audience = "node",
         .now_unix_s = 1'000};
 }
 
@@ -27,7 +32,8 @@ const std::string& root_token() {
 }
 
 std::string base64(std::string_view in) {
-    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     std::string out;
     for (size_t i = 0; i < in.size(); i += 3) {
         unsigned group = 0;
@@ -45,10 +51,12 @@ std::string base64(std::string_view in) {
 void try_token(std::string_view token) {
     const auto granted = verify(keys(), token, facts());
     check(!granted, "a foreign token is refused");
-    check(granted.error().code == errc::unauthorized || granted.error().code == errc::forbidden, "401 or 403");
+    check(granted.error().code == errc::unauthorized || granted.error().code == errc::forbidden,
+        "401 or 403");
     if (const auto shown = inspect(token)) {
         const auto narrowed = attenuate(token, {"rate=1"});
-        check(narrowed || narrowed.error().code != errc::unauthorized, "what reads can be attenuated");
+        check(narrowed || narrowed.error().code != errc::unauthorized,
+            "what reads can be attenuated");
     }
 }
 
@@ -62,9 +70,11 @@ void try_caveat(std::string_view caveat) {
     check(!problem, "only a well-formed caveat is added");
     check(more->size() <= token_max_bytes, "tokens are bounded");
     const auto shown = inspect(*more);
-    check(shown && shown->caveats.size() == 2 && shown->caveats[0] == "path=/v1", "both caveats are there");
+    check(shown && shown->caveats.size() == 2 && shown->caveats[0] == "path=/v1",
+        "both caveats are there");
     const auto granted = verify(keys(), *more, facts());
-    check(granted || granted.error().code == errc::forbidden, "a genuine token is never called forged");
+    check(granted || granted.error().code == errc::forbidden,
+        "a genuine token is never called forged");
     auto elsewhere = facts();
     elsewhere.path = "/v2";
     check(!verify(keys(), *more, elsewhere), "a caveat more never widens");

@@ -3,9 +3,9 @@
  *
  * One reloader and two cores. A core has a pointer to an immutable snapshot; readers take the
  * pointer once, hold a reference (lw_shared_ptr) and read two fields across a suspension point. A
- * reload is read and checked first, then copied to every core (any copy may fail), and only when all
- * cores have theirs is the pointer of each core swapped. Cores swap one after the other: two cores may
- * differ for a moment, one reader never sees two versions.
+ * reload is read and checked first, then copied to every core (any copy may fail), and only when
+ * all cores have theirs is the pointer of each core switched. Cores switch one after the other: two
+ * cores may differ for a moment, one reader never sees two versions.
  *
  * Checked:
  *   - a reader's two fields are of one version, and of memory that still lives;
@@ -31,8 +31,8 @@
 byte field_a[ALL_SLOTS];
 byte field_b[ALL_SLOTS];
 byte references[ALL_SLOTS];
-byte current[CORES]; /* config_store's pointer on this core */
-byte staged[CORES];  /* the copy that waits for the swap, or NONE */
+byte current[CORES]; /* config_store::_current on this core */
+byte staged[CORES];  /* config_store::_staged: the copy that waits for the switch, or NONE */
 
 byte version = 1; /* of the last reload that went through */
 byte slot;        /* the reloader's scratch variable */
@@ -46,7 +46,7 @@ inline release(which) {
 	fi
 }
 
-/* config_store::snapshot() and what a service does with it. */
+/* config_store::snapshot() and a service that holds the reference across a suspension. */
 proctype reader(byte c) {
 	byte n, held, first;
 
@@ -101,9 +101,9 @@ inline stage(c, next) {
 #endif
 }
 
-/* config_store::flip on one core: cannot fail and does not suspend. The old snapshot lives on as long
- * as a reader holds it. */
-inline flip(c) {
+/* config_store::switch_to_staged on one core: cannot fail and does not suspend. The old snapshot
+ * lives on as long as a reader holds it. */
+inline switch_to_staged(c) {
 	atomic {
 		if
 		:: staged[c] != NONE ->
@@ -118,6 +118,7 @@ inline flip(c) {
 	}
 }
 
+/* config_store::drop_staged on one core. */
 inline drop_staged(c) {
 	atomic {
 		if
@@ -147,8 +148,8 @@ proctype reloader() {
 		:: !failed && c < CORES ->
 			if
 			:: stage(c, version + 1);
-#ifdef BREAK_FLIP_EARLY
-				flip(c);
+#ifdef BREAK_SWITCH_EARLY
+				switch_to_staged(c);
 #endif
 				c++
 			:: failed = true
@@ -158,7 +159,7 @@ proctype reloader() {
 		/* Phase two: all cores have their copy, or none gets one. */
 		c = 0;
 		do
-		:: c < CORES && !failed -> flip(c); c++
+		:: c < CORES && !failed -> switch_to_staged(c); c++
 		:: c < CORES && failed -> drop_staged(c); c++
 		:: c == CORES -> break
 		od;

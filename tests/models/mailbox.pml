@@ -2,9 +2,9 @@
  * The mailbox between cores, and its close.
  *
  * Two sender cores, one receiver, and a shutdown that may begin at any moment. On core 0 one fiber
- * uses try_call and another call_within, and they compete for its credit; core 1 has one of the second
- * kind. Each core has its own credits for this receiver, as in mailbox<T>: CREDITS_PER_CORE of them,
- * so the receiver never holds more than CAPACITY calls.
+ * uses try_call and another call_within, and they compete for its credit; core 1 has one of the
+ * second kind. Each core has its own credits for this receiver, CREDITS_PER_CORE of them, as in
+ * mailbox<T>, so the receiver never holds more than CAPACITY calls.
  *
  * Time is not modelled: every deadline is a choice that may be taken at any moment, which covers
  * every length it could have. What one atomic block does is what the code does between two
@@ -13,6 +13,7 @@
  * Checked:
  *   - no deadlock (no invalid end state);
  *   - nothing is accepted after close on its core, and never more than CAPACITY calls are held;
+ *   - nobody comes back to a mailbox whose stop() has ended, since it may be freed then;
  *   - every call is settled exactly once, also when its answer comes after its sender gave up;
  *   - at the end: sent == done + refused + timed_out + canceled + aborted, all credits are back;
  *   - a close that was requested ends (ltl, under weak fairness).
@@ -20,7 +21,7 @@
  * BREAK_* switches put one mistake each into the model; run.sh expects Spin to find every one.
  */
 
-/* The setting above; run.sh also checks one core with two fibers that make two calls each. */
+/* The setting above; run.sh also checks others, and then gives all three numbers. */
 #ifndef CORES
 #define CORES 2
 #define FIBERS 3 /* 0 and 2 on core 0, 1 on core 1 */
@@ -35,17 +36,21 @@
 mtype = { unused, pending, settled };
 
 byte credits[CORES] = CREDITS_PER_CORE; /* the sender's semaphore for this receiver */
-bool closed[CORES];                     /* each core has its own flag; close() visits them in turn */
+bool closed[CORES];                     /* mailbox_core::_closed; not at one moment on all cores */
+bool gone[CORES];                       /* stop() has ended: this core's mailbox may be freed */
 mtype call_state[IDS] = unused;         /* the promise that the caller waits for */
-byte held;                              /* calls between their send and the receiver's end */
+byte memory_out[CORES];                 /* mailbox_core::_memory_out: calls that exist */
+byte held;                              /* the same over all cores: the receiver's burden */
 
-chan wire = [CAPACITY] of { byte }; /* smp::submit_to: delivers, keeps the order, cannot be recalled */
+/* smp::submit_to: delivers, keeps the order, cannot be recalled. */
+chan wire = [CAPACITY] of { byte };
 
 /* How calls ended: the counters that the mailbox's probe shows. */
 byte sent, done, refused, timed_out, canceled, aborted;
 
 bool close_requested, aborting, stopped;
 byte fibers_left = FIBERS;
+byte cores_open = CORES;
 #ifdef BREAK_CREDIT_EARLY
 bool given_up[IDS];
 #endif
@@ -58,10 +63,12 @@ inline settle(id, counter) {
 	fi
 }
 
-/* mailbox::send: with a credit in hand and without a suspension since `closed` was looked at. */
+/* mailbox::start and mailbox_core::send: with a credit in hand and without a suspension since
+ * `closed` was looked at. */
 inline send(id) {
 	assert(!closed[core_of(id)]);
 	call_state[id] = pending;
+	memory_out[core_of(id)]++;
 	held++;
 	assert(held <= CAPACITY);
 	wire!id
@@ -81,19 +88,21 @@ inline try_send(id) {
 	}
 }
 
-/* mailbox::call_within, up to the hop. The semaphore hands a waiter its credit in one task and the
- * waiter runs in a later one: `closed` may have changed between the two, so it is looked at again. */
+/* mailbox::call_within, up to the hop. give_back() hands a waiter its credit in one task and the
+ * waiter runs in a later one: `closed` may have changed between the two, so it is looked at again.
+ * The code serves waiters in their order; here any fiber may get the credit, which covers more. */
 inline wait_and_send(id) {
 	atomic { sent++; granted = false };
 	if
 	:: atomic { !closed[core_of(id)] && credits[core_of(id)] > 0 ->
 		credits[core_of(id)]--;
 		granted = true }
-	:: atomic { closed[core_of(id)] -> canceled++ } /* close() breaks the semaphore: waiters wake */
+	:: atomic { closed[core_of(id)] -> canceled++ } /* close() answers all who wait */
 	:: atomic { timed_out++ }                       /* the deadline, at any moment */
 	fi;
 	if
 	:: granted -> atomic {
+		assert(!gone[core_of(id)]);
 		if
 #ifndef BREAK_ACCEPT_AFTER_CLOSE
 		:: closed[core_of(id)] -> credits[core_of(id)]++; canceled++
@@ -106,8 +115,9 @@ inline wait_and_send(id) {
 	fi
 }
 
-/* The caller waits for its answer, for the abort at shutdown, or until it gives up. A call that it
- * gives up still runs on the receiver, so its credit stays taken. */
+/* The caller waits for its answer, for the abort at shutdown, or gives up by a deadline of its own.
+ * A call that it gives up still runs on the receiver, so its credit stays taken. (A call whose
+ * deadline passed before the receiver got to it is answered by the receiver as any other: done.) */
 inline await_answer(id) {
 	if
 	:: atomic { call_state[id] != pending }
@@ -139,7 +149,7 @@ proctype sender_fiber(byte fiber; bool waits) {
 	atomic { n = 0; id = 0; fibers_left-- }
 }
 
-/* The receiver's side of the hop, and the continuation that brings the answer back. */
+/* typed_call::run on the receiver, and deliver() on the sender. */
 proctype receiver() {
 	byte id;
 
@@ -151,11 +161,13 @@ end_idle:
 		:: call_state[id] == pending ->
 			if
 			:: skip             /* the handler finishes */
-			:: skip -> aborting /* or it hangs until its abort_source fires */
+			:: skip -> aborting /* or it hangs until its service is told to abort */
 			fi
 		fi;
-		/* Done with the message: only now the credit goes back, and the answer if still wanted. */
+		/* deliver(): only now the credit goes back, and the answer if it is still wanted. */
 		atomic {
+			assert(!gone[core_of(id)]);
+			memory_out[core_of(id)]--;
 			held--;
 #ifdef BREAK_DOUBLE_COUNT
 			if
@@ -179,43 +191,60 @@ end_idle:
 	od
 }
 
-/* mailbox::close: refuse on every core, drain up to the deadline, abort and count the rest. */
-proctype shutdown() {
-	byte i;
+/* mailbox_core::close and stop on one core: refuse, drain up to the deadline, abort and count the
+ * rest, wait until the mailbox may be freed. */
+proctype closer(byte core) {
+	byte id;
 
-	close_requested = true;
-	/* invoke_on_all: the cores do not close at the same moment. */
-	do
-	:: i < CORES -> closed[i] = true; i++
-	:: i == CORES -> break
-	od;
+	closed[core] = true;
 	if
-	:: held == 0 /* drained in time */
-	:: skip ->   /* the drain deadline passed, with whatever is still held */
+	:: credits[core] == CREDITS_PER_CORE /* drained in time: idle() */
+	:: skip ->                           /* the drain deadline passed, with whatever is still out */
 #ifndef BREAK_NO_ABORT
-		aborting = true;
-		i = 0;
-		do
-		:: i < IDS ->
-			atomic {
+		atomic {
+			aborting = true; /* the node stops the service that runs the calls */
+			do
+			:: id < IDS && core_of(id) == core ->
 #ifdef BREAK_LOSE_ABORTED
 				if
-				:: call_state[i] == pending -> call_state[i] = settled
+				:: call_state[id] == pending -> call_state[id] = settled
 				:: else
 				fi;
 #else
-				settle(i, aborted);
+				settle(id, aborted);
 #endif
-				i++
-			}
-		:: i == IDS -> break
-		od
+				id++
+			:: id < IDS && core_of(id) != core -> id++
+			:: id == IDS -> id = 0; break
+			od
+		}
 #else
 		skip
 #endif
 	fi;
-	/* The gate: memory may go only when no message of ours is left on the other core. */
-	held == 0;
+	/* stop(): no call of ours is left on the other core, and no credit is in the hands of a waiter
+	 * that has not run yet or of an answer that is not freed: each comes back to the mailbox. */
+#ifdef BREAK_STOP_EARLY
+	memory_out[core] == 0;
+#else
+	memory_out[core] == 0 && credits[core] == CREDITS_PER_CORE;
+#endif
+	gone[core] = true;
+	cores_open--
+}
+
+/* The node's stop: at any moment, on all cores at once. */
+proctype shutdown() {
+	byte i;
+
+	atomic {
+		close_requested = true;
+		do
+		:: i < CORES -> run closer(i); i++
+		:: i == CORES -> break
+		od
+	};
+	cores_open == 0;
 	stopped = true;
 
 	/* What is true at the very end, when every caller heard. */
@@ -225,7 +254,7 @@ proctype shutdown() {
 	assert(held == 0);
 	i = 0;
 	do
-	:: i < CORES -> assert(credits[i] == CREDITS_PER_CORE); i++
+	:: i < CORES -> assert(credits[i] == CREDITS_PER_CORE && memory_out[i] == 0); i++
 	:: i == CORES -> break
 	od
 }

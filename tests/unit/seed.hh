@@ -1,5 +1,5 @@
-// One seed for all randomised tests of a run: TIDEPOOL_TEST_SEED where it is set, else drawn. It is printed, so that
-// a failure can be run again.
+// One seed for all randomised tests of a run: TIDEPOOL_TEST_SEED where it is set, else drawn. It is
+// printed, so that a failure can be run again.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ using random_engine = std::mt19937_64;
 
 uint64_t run_seed();
 
-// A stream of its own for every test, so that one test alone draws the same numbers as in a full run.
+// A stream of its own for every test, so that one test alone draws the same numbers as in a full
+// run.
 random_engine random_for(std::string_view test_name);
 
 inline uint64_t draw(random_engine& random, uint64_t least, uint64_t most) {

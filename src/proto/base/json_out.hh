@@ -1,6 +1,7 @@
 // JSON out: small builders over fmt that always give valid JSON. Input goes through json_in.hh.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <fmt/format.h>
 #include <iterator>
@@ -35,6 +36,12 @@ void append_json_value(std::string& out, Bool v) {
 template <typename Number>
     requires(std::integral<Number> && !std::same_as<Number, bool>) || std::floating_point<Number>
 void append_json_value(std::string& out, Number v) {
+    if constexpr (std::floating_point<Number>) {
+        if (!std::isfinite(v)) {
+            out += "null"; // JSON has no word for it
+            return;
+        }
+    }
     fmt::format_to(std::back_inserter(out), "{}", v);
 }
 

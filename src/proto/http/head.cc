@@ -60,6 +60,7 @@ class parser {
     errc _code = errc::bad_request;
     bool _saw_host = false;
     bool _saw_coding = false;
+    bool _saw_authorization = false;
     bool _close = false;
     bool _keep = false;
 
@@ -67,8 +68,7 @@ public:
     parser(std::string_view in, request_head& out) : _in(in), _out(out) {}
 
     head_outcome run() {
-        skip_one_empty_line();
-        if (!request_line() || !header_lines() || !check_together()) {
+        if (!skip_one_empty_line() || !request_line() || !header_lines() || !check_together()) {
             if (_failed.empty()) {
                 return {};
             }
@@ -86,11 +86,7 @@ private:
     }
 
     // RFC 9112 2.2: one empty line before a request may be ignored.
-    void skip_one_empty_line() {
-        if (_in.starts_with("\r\n")) {
-            _at = 2;
-        }
-    }
+    bool skip_one_empty_line() { return !_in.starts_with('\r') || line_end(); }
 
     bool line_end() {
         if (_at + 1 >= _in.size()) {
@@ -150,8 +146,13 @@ private:
         for (const std::string_view scheme : {"http://", "https://"}) {
             if (target.starts_with(scheme)) {
                 target.remove_prefix(scheme.size());
-                target = target.substr(std::min(target.find('/'), target.size()));
-                target = target.empty() ? "/" : target;
+                target = target.substr(std::min(target.find_first_of("/?"), target.size()));
+                // The authority ends at the first of / and ?; without a path it stands for the root.
+                if (!target.starts_with('/')) {
+                    _out.path = "/";
+                    _out.query = target.substr(std::min<size_t>(1, target.size()));
+                    return true;
+                }
             }
         }
         if (target[0] != '/' && !(target == "*" && _out.verb == method::options)) {
@@ -217,7 +218,7 @@ private:
             return !equals_ignoring_case(field, "connection") || note_connection(value);
         case 13:
             if (equals_ignoring_case(field, "authorization")) {
-                if (!_out.authorization.empty()) {
+                if (std::exchange(_saw_authorization, true)) {
                     return refuse("given twice", "Authorization");
                 }
                 _out.authorization = value;
@@ -258,12 +259,8 @@ private:
         while (!value.empty()) {
             auto word = value.substr(0, value.find(','));
             value.remove_prefix(std::min(value.size(), word.size() + 1));
-            while (!word.empty() && word.front() == ' ') {
-                word.remove_prefix(1);
-            }
-            while (!word.empty() && word.back() == ' ') {
-                word.remove_suffix(1);
-            }
+            word = word.substr(std::min(word.find_first_not_of(" \t"), word.size()));
+            word = word.substr(0, word.find_last_not_of(" \t") + 1);
             _close |= equals_ignoring_case(word, "close");
             _keep |= equals_ignoring_case(word, "keep-alive");
         }
@@ -319,6 +316,7 @@ private:
         if (!_out.http_1_0 && !_saw_host) {
             return refuse("is missing", "Host");
         }
+        _out.expect_continue &= !_out.http_1_0; // RFC 9110 10.1.1
         _out.keep_alive = !_close && (!_out.http_1_0 || _keep);
         return true;
     }

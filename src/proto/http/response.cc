@@ -76,11 +76,13 @@ void append_status_line(std::string& out, uint16_t status) {
 void append_response(std::string& out, const response& r, const answer_frame& frame) {
     append_status_line(out, r.status);
     out += frame.date;
-    out += "Content-Type: ";
-    out += r.content_type;
-    out += "\r\nContent-Length: ";
-    append_number(out, r.body.size());
-    out += "\r\n";
+    if (r.status != 204) { // RFC 9110 8.6: no content, no length
+        out += "Content-Type: ";
+        out += r.content_type;
+        out += "\r\nContent-Length: ";
+        append_number(out, r.body.size());
+        out += "\r\n";
+    }
     if (!frame.keep_alive) {
         out += "Connection: close\r\n";
     }

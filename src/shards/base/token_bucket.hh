@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace tidepool {
 
@@ -36,7 +37,8 @@ public:
     // When `amount` will be there, for Retry-After. Rounded up to whole seconds, at least one.
     std::chrono::seconds wait_for(double amount) const {
         const double missing = std::max(0.0, amount - _tokens);
-        return std::chrono::seconds(_rate > 0 ? 1 + static_cast<long>(missing / _rate) : 1);
+        const double wait_s = _rate > 0 ? std::ceil(missing / _rate) : 1;
+        return std::chrono::seconds(std::max(1L, static_cast<long>(wait_s)));
     }
 
     // A new limit keeps what has been taken: a reload gives nobody a fresh burst.

@@ -91,6 +91,15 @@ void mailbox_core::give_back(ss::shard_id to) noexcept {
     }
 }
 
+bool mailbox_core::closed_after_grant() noexcept {
+    auto& counts = _registered.counts;
+    if (_closed) {
+        --counts.accepted;
+        ++counts.canceled;
+    }
+    return _closed;
+}
+
 void mailbox_core::send(mailbox_call& call, ss::shard_id to) {
     ++_memory_out;
     _in_flight.push_back(call);
@@ -194,7 +203,8 @@ ss::future<> mailbox_core::close(deadline drain) {
 ss::future<bool> mailbox_core::stop(deadline until) {
     assert_owner();
     try {
-        co_await _changed.wait(until.at(), [this] { return _memory_out == 0 && _flushes_out == 0; });
+        // Credits, too: a loan that is not freed would give its credit back to a mailbox that is gone.
+        co_await _changed.wait(until.at(), [this] { return _memory_out == 0 && _flushes_out == 0 && idle(); });
     } catch (const ss::condition_variable_timed_out&) {
         runtime_log.error("mailbox {}: {} calls never came back", queue_name(), _memory_out);
         co_return false;

@@ -138,6 +138,8 @@ protected:
     // A credit at once, or why not.
     result<mailbox_credit> try_credit(ss::shard_id to);
     ss::future<result<mailbox_credit>> wait_credit(ss::shard_id to, deadline until);
+    // True once closed; then the grant is taken off the books and counted as canceled.
+    bool closed_after_grant() noexcept;
     // Sends a call that holds its credit. It may be answered before this returns.
     void send(detail::mailbox_call& call, ss::shard_id to);
 
@@ -290,6 +292,10 @@ public:
         ss::shard_id to, std::chrono::milliseconds wait, deadline dl, Func func) {
         assert_owner();
         auto credit = co_await wait_credit(to, dl.no_later_than(wait));
+        // The mailbox may have closed between the grant and now: nothing is sent after close().
+        if (credit && closed_after_grant()) {
+            credit = fail(errc::canceled, "the node is stopping");
+        }
         if (!credit) {
             co_return std::unexpected(std::move(credit.error()));
         }

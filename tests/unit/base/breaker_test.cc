@@ -46,14 +46,17 @@ class model {
     int _life = 0; // grows with every change of state
 
     int64_t step_of(time_point now) const {
-        return std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()) / (_policy.window_ms / 10);
+        return std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch())
+               / (_policy.window_ms / 10);
     }
 
 public:
     explicit model(breaker_policy policy) : _policy(policy) {}
 
     state current(time_point now) const {
-        return _closed ? state::closed : now < _opened + _policy.cooldown_ms ? state::open : state::half_open;
+        return _closed                               ? state::closed
+               : now < _opened + _policy.cooldown_ms ? state::open
+                                                     : state::half_open;
     }
     int life() const { return _life; }
     unsigned count(time_point now, bool only_failures) const {
@@ -85,7 +88,8 @@ public:
         if (_closed) {
             _outcomes.push_back({step_of(now), success});
             const unsigned all = count(now, false);
-            if (!success && all >= _policy.min_calls && count(now, true) >= _policy.trip_ratio * all) {
+            if (!success && all >= _policy.min_calls
+                && count(now, true) >= _policy.trip_ratio * all) {
                 change(false, now);
             }
             return;
@@ -135,7 +139,8 @@ class side_by_side {
 public:
     std::set<state> seen;
 
-    side_by_side(test::random_engine& random, breaker_policy policy) : _random(random), _policy(policy) {}
+    side_by_side(test::random_engine& random, breaker_policy policy)
+        : _random(random), _policy(policy) {}
 
     void step(unsigned failure_percent) {
         const auto dice = test::draw(_random, 0, 99);
@@ -145,7 +150,8 @@ public:
             answer(failure_percent);
         } else {
             const auto pause = dice < 97 ? _policy.window_ms / 20 : 2 * _policy.cooldown_ms;
-            _now += std::chrono::milliseconds(test::draw(_random, 0, static_cast<uint64_t>(pause.count())));
+            _now += std::chrono::milliseconds(
+                test::draw(_random, 0, static_cast<uint64_t>(pause.count())));
         }
         compare();
     }

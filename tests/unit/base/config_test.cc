@@ -16,8 +16,8 @@ namespace {
 
 load_result load(std::string_view yaml, std::vector<std::string> sets = {},
     std::vector<std::pair<std::string, std::string>> environment = {}) {
-    return load_config_text(
-        yaml, {.file = "node.yaml", .environment = std::move(environment), .sets = std::move(sets)});
+    return load_config_text(yaml,
+        {.file = "node.yaml", .environment = std::move(environment), .sets = std::move(sets)});
 }
 
 std::string problems_of(const load_result& loaded) {
@@ -128,13 +128,15 @@ BOOST_AUTO_TEST_CASE(every_default_passes_its_own_check) {
 
 BOOST_AUTO_TEST_CASE(paths_are_unique) {
     for (const auto& field : config_schema()) {
-        BOOST_TEST(std::ranges::count(config_schema(), field.path, &config_field::path) == 1, field.path);
+        BOOST_TEST(
+            std::ranges::count(config_schema(), field.path, &config_field::path) == 1, field.path);
     }
 }
 
 BOOST_AUTO_TEST_CASE(flags_win_over_environment_over_file_over_defaults) {
     const std::string yaml = "http:\n  backlog: 10\n";
-    const std::vector<std::pair<std::string, std::string>> environment{{"TIDEPOOL_HTTP__BACKLOG", "20"}};
+    const std::vector<std::pair<std::string, std::string>> environment{
+        {"TIDEPOOL_HTTP__BACKLOG", "20"}};
     const std::vector<std::string> flags{"http.backlog=30"};
     BOOST_TEST(load("")->values.http.backlog == 4'096u);
     BOOST_TEST(load(yaml)->values.http.backlog == 10u);
@@ -143,7 +145,8 @@ BOOST_AUTO_TEST_CASE(flags_win_over_environment_over_file_over_defaults) {
     const auto all = load(yaml, flags, environment);
     BOOST_TEST(all->values.http.backlog == 30u);
     BOOST_TEST(all->origins.at("http.backlog") == "--set");
-    BOOST_TEST(load(yaml, {}, environment)->origins.at("http.backlog") == "environment TIDEPOOL_HTTP__BACKLOG");
+    BOOST_TEST(load(yaml, {}, environment)->origins.at("http.backlog")
+               == "environment TIDEPOOL_HTTP__BACKLOG");
     BOOST_TEST(load(yaml)->origins.at("http.backlog") == "node.yaml:2");
     BOOST_TEST(load("", {"http.backlog=1", "http.backlog=2"})->values.http.backlog == 2u);
 }
@@ -151,7 +154,8 @@ BOOST_AUTO_TEST_CASE(flags_win_over_environment_over_file_over_defaults) {
 BOOST_AUTO_TEST_CASE(every_key_can_be_set_each_way) {
     for (const auto& field : config_schema()) {
         BOOST_TEST_CONTEXT(field.path) {
-            const auto key = field.is_map() ? field.path.substr(0, field.path.size() - 1) + "edge" : field.path;
+            const auto key =
+                field.is_map() ? field.path.substr(0, field.path.size() - 1) + "edge" : field.path;
             const auto value = field.is_map() ? std::string("warn") : field.get(config{});
             const auto by_file = load(yaml_of(key, value));
             const auto by_flag = load("", {key + "=" + value});
@@ -168,10 +172,12 @@ BOOST_AUTO_TEST_CASE(every_key_can_be_set_each_way) {
 BOOST_AUTO_TEST_CASE(wrong_values_name_place_key_and_allowed) {
     for (const auto& field : config_schema()) {
         BOOST_TEST_CONTEXT(field.path) {
-            const auto key = field.is_map() ? field.path.substr(0, field.path.size() - 1) + "edge" : field.path;
+            const auto key =
+                field.is_map() ? field.path.substr(0, field.path.size() - 1) + "edge" : field.path;
             const auto yaml = yaml_of(key, wrong_value(field));
             const auto line = std::ranges::count(yaml, '\n');
-            check_refused(yaml, {fmt::format("node.yaml:{}: {}: ", line, key), "allowed: " + field.allowed});
+            check_refused(
+                yaml, {fmt::format("node.yaml:{}: {}: ", line, key), "allowed: " + field.allowed});
             const auto flag = load("", {key + "=" + wrong_value(field)});
             BOOST_TEST(problems_of(flag).starts_with("--set: " + key + ": "));
             const auto variable = load("", {}, {{variable_of(key), wrong_value(field)}});
@@ -193,12 +199,15 @@ BOOST_AUTO_TEST_CASE(numbers_out_of_range) {
         BOOST_TEST(field.set(c, "", fmt::to_string(least)).has_value(), field.path);
         BOOST_TEST(field.set(c, "", fmt::to_string(most)).has_value(), field.path);
         BOOST_TEST(field.get(c) == fmt::to_string(most));
-        BOOST_TEST(field.set(c, "", fmt::to_string(most + 1)).error() == "is out of range", field.path);
+        BOOST_TEST(
+            field.set(c, "", fmt::to_string(most + 1)).error() == "is out of range", field.path);
         if (least > 0) {
-            BOOST_TEST(field.set(c, "", fmt::to_string(least - 1)).error() == "is out of range", field.path);
+            BOOST_TEST(field.set(c, "", fmt::to_string(least - 1)).error() == "is out of range",
+                field.path);
         }
         for (const auto* text : {"", "-1", "+1", "1.5", "0x10", " 1", "1 ", "1k", "1e3", "one"}) {
-            BOOST_TEST(field.set(c, "", text).error() == "is not a whole number", field.path << " " << text);
+            BOOST_TEST(field.set(c, "", text).error() == "is not a whole number",
+                field.path << " " << text);
         }
         BOOST_TEST(field.set(c, "", "99999999999999999999999").error() == "is out of range");
         BOOST_TEST(field.get(c) == fmt::to_string(most), "a refused value changes nothing");
@@ -207,16 +216,17 @@ BOOST_AUTO_TEST_CASE(numbers_out_of_range) {
 
 BOOST_AUTO_TEST_CASE(flags_are_true_or_false_only) {
     for (const auto* value : {"yes", "no", "1", "0", "True", "on", "''"}) {
-        check_refused(fmt::format("reactor:\n  poll: {}\n", value), {"node.yaml:2: reactor.poll", "true, false"});
+        check_refused(fmt::format("reactor:\n  poll: {}\n", value),
+            {"node.yaml:2: reactor.poll", "true, false"});
     }
 }
 
 BOOST_AUTO_TEST_CASE(addresses) {
-    for (const auto* good : {"0.0.0.0:1", "127.0.0.1:0", "[::1]:8080", "[::]:65535"}) {
+    for (const auto* good : {"0.0.0.0:1", "127.0.0.1:1", "[::1]:8080", "[::]:65535"}) {
         BOOST_TEST(load("", {fmt::format("http.listen={}", good)}).has_value(), good);
     }
-    for (const auto* bad : {"", "localhost:80", "127.0.0.1", ":80", "1.2.3:80", "127.0.0.1:", "::1:80", "1.2.3.4:80 ",
-             "127.0.0.1:99999", "127.0.0.1:65536", "256.0.0.1:80"}) {
+    for (const auto* bad : {"", "localhost:80", "127.0.0.1", ":80", "1.2.3:80", "127.0.0.1:",
+             "::1:80", "1.2.3.4:80 ", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1:65536", "256.0.0.1:80"}) {
         BOOST_TEST(!load("", {fmt::format("http.listen={}", bad)}).has_value(), bad);
     }
 }
@@ -224,19 +234,23 @@ BOOST_AUTO_TEST_CASE(addresses) {
 BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
     check_refused("http:\n  read_timout_ms: 5\n",
         {"node.yaml:2: http.read_timout_ms: no such key; did you mean http.read_timeout_ms?"});
-    check_refused("htpp:\n  listen: x\n", {"node.yaml:2: htpp.listen", "did you mean http.listen?"});
+    check_refused(
+        "htpp:\n  listen: x\n", {"node.yaml:2: htpp.listen", "did you mean http.listen?"});
     const auto far = problems_of(load("zzzzzz: 1\n"));
     BOOST_TEST(far == "node.yaml:1: zzzzzz: no such key\n");
     BOOST_TEST(problems_of(load("", {"http.backlg=1"})).find("http.backlog") != std::string::npos);
-    BOOST_TEST(problems_of(load("", {}, {{"TIDEPOOL_HTTP__BACKLG", "1"}})).find("http.backlog") != std::string::npos);
+    BOOST_TEST(problems_of(load("", {}, {{"TIDEPOOL_HTTP__BACKLG", "1"}})).find("http.backlog")
+               != std::string::npos);
     BOOST_TEST(problems_of(load("", {"http=1"})).find("is a section") != std::string::npos);
     BOOST_TEST(problems_of(load("", {"nonsense"})).find("key=value") != std::string::npos);
     BOOST_TEST(!closest_key(std::string(1'000'000, 'a')).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(keys_given_twice) {
-    check_refused("http:\n  backlog: 1\n  backlog: 1\n", {"node.yaml:3: http.backlog: is given twice"});
-    check_refused("http:\n  backlog: 1\nhttp:\n  listen: '1.1.1.1:1'\n", {"node.yaml:3: http: is given twice"});
+    check_refused(
+        "http:\n  backlog: 1\n  backlog: 1\n", {"node.yaml:3: http.backlog: is given twice"});
+    check_refused("http:\n  backlog: 1\nhttp:\n  listen: '1.1.1.1:1'\n",
+        {"node.yaml:3: http: is given twice"});
     check_refused("log:\n  levels: {a: info, a: info}\n", {"log.levels.a: is given twice"});
     // Two spellings of one key.
     check_refused("http:\n  backlog: 1\nhttp.backlog: 2\n", {"http.backlog"});
@@ -247,9 +261,12 @@ BOOST_AUTO_TEST_CASE(a_nameless_section_is_no_second_root) {
 }
 
 BOOST_AUTO_TEST_CASE(shapes_where_a_value_belongs) {
-    check_refused("http:\n  backlog: [1, 2]\n", {"node.yaml:2: http.backlog: is a list", "allowed: 1..65535"});
-    check_refused("http:\n  backlog: {a: 1}\n", {"node.yaml:2: http.backlog: is a section", "allowed: 1..65535"});
-    check_refused("http:\n  backlog:\n", {"node.yaml:2: http.backlog: has no value", "allowed: 1..65535"});
+    check_refused("http:\n  backlog: [1, 2]\n",
+        {"node.yaml:2: http.backlog: is a list", "allowed: 1..65535"});
+    check_refused("http:\n  backlog: {a: 1}\n",
+        {"node.yaml:2: http.backlog: is a section", "allowed: 1..65535"});
+    check_refused(
+        "http:\n  backlog:\n", {"node.yaml:2: http.backlog: has no value", "allowed: 1..65535"});
     check_refused("http:\n  backlog: ~\n", {"http.backlog: has no value"});
     check_refused("http:\n  listen: null\n", {"http.listen: has no value"});
     check_refused("http: 5\n", {"node.yaml:1: http: is a section"});
@@ -291,7 +308,6 @@ BOOST_AUTO_TEST_CASE(rules_over_two_fields) {
     BOOST_TEST(load("auth: {required: true, keys_file: k}").has_value());
     BOOST_TEST(load("http: {tls: {enabled: true, cert_file: c, key_file: k}}").has_value());
     BOOST_TEST(load("reactor: {poll: true, overprovisioned: false}").has_value());
-    BOOST_TEST(load("http: {listen: '127.0.0.1:0'}\nops: {listen: '127.0.0.1:0'}").has_value());
 }
 
 BOOST_AUTO_TEST_CASE(aliases_that_multiply_are_bounded) {
@@ -334,14 +350,14 @@ BOOST_AUTO_TEST_CASE(a_wide_file_is_bounded_in_time) {
     BOOST_TEST(std::chrono::duration<double>(took).count() < 10.0);
 }
 
-BOOST_AUTO_TEST_CASE(aliases_are_fine_where_they_make_sense) {
-    const auto c = loaded_values("http: {tls: {cert_file: &f same, key_file: *f}}");
-    BOOST_TEST(c.http.tls.cert_file == "same");
-    BOOST_TEST(c.http.tls.key_file == "same");
+BOOST_AUTO_TEST_CASE(aliases_are_refused_by_name) {
+    check_refused("http: {tls: {cert_file: &f same, key_file: *f}}",
+        {"node.yaml:1: http.tls.key_file: aliases are not understood"});
 }
 
 BOOST_AUTO_TEST_CASE(logger_levels) {
-    const auto c = loaded_values("log: {levels: {edge: debug, http: warn}}", {"log.levels.edge=trace"});
+    const auto c =
+        loaded_values("log: {levels: {edge: debug, http: warn}}", {"log.levels.edge=trace"});
     BOOST_TEST(c.log.levels.at("edge") == "trace");
     BOOST_TEST(c.log.levels.at("http") == "warn");
     BOOST_TEST(c.log.levels.size() == 2u);
@@ -362,9 +378,10 @@ BOOST_AUTO_TEST_CASE(shown_text_loads_again) {
 }
 
 BOOST_AUTO_TEST_CASE(odd_strings_show_and_load_again) {
-    for (const std::string odd : {"'", "''", "a: b", "# no comment", " leading", "trailing ", "  ", "null", "~", "true",
-             "123", "0x10", "- a", "[a", "{a", "*a", "&a", "!a", "|", ">", "%", "@", "`", "\"", "\\", "\\n", "a\\", "---",
-             "...", "? a", ": ", "caf\xC3\xA9", "\xE2\x80\xA8", "\xC2\x85", "\xF0\x9F\x90\xA0", "\x7f", "a#b", "a #b"}) {
+    for (const std::string odd : {"'", "''", "a: b", "# no comment", " leading", "trailing ", "  ",
+             "null", "~", "true", "123", "0x10", "- a", "[a", "{a", "*a", "&a", "!a", "|", ">", "%",
+             "@", "`", "\"", "\\", "\\n", "a\\", "---", "...", "? a", ": ", "caf\xC3\xA9",
+             "\xE2\x80\xA8", "\xC2\x85", "\xF0\x9F\x90\xA0", "\x7f", "a#b", "a #b"}) {
         BOOST_TEST_CONTEXT("text <" << odd << ">") {
             auto loaded = load("", {"auth.keys_file=" + odd});
             BOOST_TEST_REQUIRE(loaded.has_value(), problems_of(loaded));
@@ -390,7 +407,8 @@ BOOST_AUTO_TEST_CASE(random_text_shows_and_loads_again) {
 
 // Either a logger's name is refused, or it is shown so that it loads again.
 BOOST_AUTO_TEST_CASE(odd_logger_names_show_and_load_again) {
-    for (const std::string odd : {"a,b", "a: b", "*", "'", "#", "}", "a b", "null", "[", "\"", "a.b", "-", "x y: z"}) {
+    for (const std::string odd :
+        {"a,b", "a: b", "*", "'", "#", "}", "a b", "null", "[", "\"", "a.b", "-", "x y: z"}) {
         BOOST_TEST_CONTEXT("logger <" << odd << ">") {
             if (const auto loaded = load("", {fmt::format("log.levels.{}=info", odd)})) {
                 check_shows_back(loaded->values);
@@ -409,7 +427,8 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_utf8) {
 }
 
 BOOST_AUTO_TEST_CASE(control_characters_are_refused_in_text) {
-    for (const auto* key : {"auth.keys_file", "node.data_dir", "http.tls.cert_file", "reactor.hugepages"}) {
+    for (const auto* key :
+        {"auth.keys_file", "node.data_dir", "http.tls.cert_file", "reactor.hugepages"}) {
         for (const char c : {'\n', '\r', '\t', '\x01', '\x1b', '\0'}) {
             const auto set = std::string(key) + "=a" + std::string(1, c) + "b";
             BOOST_TEST(!load("", {set}).has_value(), key << " byte " << int(c));
@@ -418,9 +437,11 @@ BOOST_AUTO_TEST_CASE(control_characters_are_refused_in_text) {
 }
 
 BOOST_AUTO_TEST_CASE(a_reload_splits_live_from_restart) {
-    const config running = loaded_values("http: {backlog: 10, read_timeout_ms: 100}\nlog: {levels: {a: info}}");
-    const config next = loaded_values("http: {backlog: 20, read_timeout_ms: 200}\nlog: {levels: {b: warn}}\n"
-                                      "node: {name: other}");
+    const config running =
+        loaded_values("http: {backlog: 10, read_timeout_ms: 100}\nlog: {levels: {a: info}}");
+    const config next =
+        loaded_values("http: {backlog: 20, read_timeout_ms: 200}\nlog: {levels: {b: warn}}\n"
+                      "node: {name: other}");
     const auto diff = diff_config(running, next);
     BOOST_TEST_REQUIRE(diff.live.size() == 2u);
     BOOST_TEST(diff.live[0].key == "http.read_timeout_ms");
@@ -444,8 +465,8 @@ BOOST_AUTO_TEST_CASE(every_key_is_live_or_restart_in_a_diff) {
         BOOST_TEST_CONTEXT(field.path) {
             const config running;
             config next;
-            for (const auto* text : {"2", "1048577", "true", "false", "debug", "json", "dpdk", "epoll", "1M", "9.9.9.9:9", "2048",
-                     "other"}) {
+            for (const auto* text : {"2", "1048577", "true", "false", "debug", "json", "dpdk",
+                     "epoll", "1M", "9.9.9.9:9", "2048", "other"}) {
                 if (field.get(next) == field.get(running)) {
                     static_cast<void>(field.set(next, "k", text));
                 }
@@ -468,15 +489,23 @@ BOOST_AUTO_TEST_CASE(nothing_changed_is_no_diff) {
 
 BOOST_AUTO_TEST_CASE(reactor_options_of_the_defaults) {
     const auto options = reactor_options({});
-    const std::vector<std::string> expected{"--blocked-reactor-notify-ms", "200", "--lock-memory", "0",
-        "--no-handle-interrupt", "--overprovisioned"};
+    const std::vector<std::string> expected{"--blocked-reactor-notify-ms", "200", "--lock-memory",
+        "0", "--no-handle-interrupt", "--overprovisioned"};
     BOOST_TEST((options == expected));
 }
 
 BOOST_AUTO_TEST_CASE(reactor_options_of_every_key) {
-    const reactor_config c{.cores = 4, .memory = "2G", .backend = "io_uring", .cpuset = "0-3", .hugepages = "/huge",
-        .poll = true, .overprovisioned = false, .lock_memory = true, .io_properties_file = "/io.yaml",
-        .network = "dpdk", .blocked_notify_ms = 50};
+    const reactor_config c{.cores = 4,
+        .memory = "2G",
+        .backend = "io_uring",
+        .cpuset = "0-3",
+        .hugepages = "/huge",
+        .poll = true,
+        .overprovisioned = false,
+        .lock_memory = true,
+        .io_properties_file = "/io.yaml",
+        .network = "dpdk",
+        .blocked_notify_ms = 50};
     BOOST_TEST(option_value(c, "--smp") == "4");
     BOOST_TEST(option_value(c, "--memory") == "2G");
     BOOST_TEST(option_value(c, "--reactor-backend") == "io_uring");
@@ -508,11 +537,13 @@ BOOST_AUTO_TEST_CASE(docs_name_every_key) {
 }
 
 BOOST_AUTO_TEST_CASE(files) {
-    const auto folder = std::filesystem::temp_directory_path() / fmt::format("tidepool_config_{}", getpid());
+    const auto folder =
+        std::filesystem::temp_directory_path() / fmt::format("tidepool_config_{}", getpid());
     std::filesystem::create_directory(folder);
     const auto path = (folder / "node.yaml").string();
     std::ofstream(path) << "http:\n  backlog: 7\n";
-    BOOST_TEST(load_config({.file = path, .environment = {}, .sets = {}})->values.http.backlog == 7u);
+    BOOST_TEST(
+        load_config({.file = path, .environment = {}, .sets = {}})->values.http.backlog == 7u);
     std::ofstream(path) << "";
     BOOST_TEST(load_config({.file = path, .environment = {}, .sets = {}}).has_value());
     std::filesystem::remove(path);

@@ -50,7 +50,8 @@ BOOST_AUTO_TEST_CASE(rate_over_a_long_time) {
         uint64_t taken = 0;
         while (now < start + 400s) {
             // Asked far more often than the bucket fills.
-            now += std::chrono::microseconds(test::draw(random, 1, static_cast<uint64_t>(1e5 / rate) + 1));
+            now += std::chrono::microseconds(
+                test::draw(random, 1, static_cast<uint64_t>(1e5 / rate) + 1));
             taken += bucket.try_take(1, now) ? 1 : 0;
             if (taken > 200'000) {
                 break;

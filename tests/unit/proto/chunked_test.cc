@@ -60,10 +60,12 @@ std::string random_chunks(test::random_engine& random, std::string_view body) {
         out += chunk;
         out += "\r\n";
     }
-    return out + (test::draw(random, 0, 1) ? "0\r\n\r\n" : "000;x\r\nTrailer: 1\r\nOther:2\r\n\r\n");
+    return out
+           + (test::draw(random, 0, 1) ? "0\r\n\r\n" : "000;x\r\nTrailer: 1\r\nOther:2\r\n\r\n");
 }
 
-void check_refused(std::string_view bytes, errc code = errc::bad_request, uint64_t limit = 1 << 20) {
+void check_refused(
+    std::string_view bytes, errc code = errc::bad_request, uint64_t limit = 1 << 20) {
     BOOST_TEST_CONTEXT("body: " << bytes.substr(0, 80)) {
         const auto out = decode(bytes, limit);
         BOOST_TEST_REQUIRE((out.state == parse_state::failed));
@@ -145,8 +147,9 @@ BOOST_AUTO_TEST_CASE(announced_is_what_is_left_of_the_chunk) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_sizes) {
-    for (const auto* bytes : {"\r\n", ";x\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x1\r\n", " 1\r\n", "1 \r\n", "1 ;x\r\n",
-             "000000001\r\n", "123456789\r\n", "\n", "1g\r\n", "1,2\r\n", "\"1\"\r\n", "1.0\r\n"}) {
+    for (const auto* bytes :
+        {"\r\n", ";x\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x1\r\n", " 1\r\n", "1 \r\n", "1 ;x\r\n",
+            "000000001\r\n", "123456789\r\n", "\n", "1g\r\n", "1,2\r\n", "\"1\"\r\n", "1.0\r\n"}) {
         check_refused(bytes);
     }
     check_refused(std::string_view("\0\r\n", 3));
@@ -154,9 +157,10 @@ BOOST_AUTO_TEST_CASE(bad_sizes) {
 }
 
 BOOST_AUTO_TEST_CASE(line_ends_must_be_cr_lf) {
-    for (const auto* bytes : {"1\nx\r\n0\r\n\r\n", "1\rx\r\n0\r\n\r\n", "1\r\rx", "1\r\nx\n", "1\r\nx\rx", "1\r\nxy",
-             "1\r\nxx\r\n", "1\r\nx0\r\n\r\n", "1\r\nx\r0", "0\n\n", "0\r\n\n", "0\r\n\rx", "0\r\n\r\r", "0\r\nT: 1\n",
-             "0\r\nT: 1\rx", "0\r\nT: 1\r\n\n", "1;x\nx", "1;x\rx"}) {
+    for (const auto* bytes :
+        {"1\nx\r\n0\r\n\r\n", "1\rx\r\n0\r\n\r\n", "1\r\rx", "1\r\nx\n", "1\r\nx\rx", "1\r\nxy",
+            "1\r\nxx\r\n", "1\r\nx0\r\n\r\n", "1\r\nx\r0", "0\n\n", "0\r\n\n", "0\r\n\rx",
+            "0\r\n\r\r", "0\r\nT: 1\n", "0\r\nT: 1\rx", "0\r\nT: 1\r\n\n", "1;x\nx", "1;x\rx"}) {
         check_refused(bytes);
     }
 }
@@ -208,7 +212,8 @@ BOOST_AUTO_TEST_CASE(random_bytes_split_the_same) {
     for (int round = 0; round < 3'000; ++round) {
         auto bytes = random_chunks(random, test::random_bytes(random, test::draw(random, 0, 60)));
         for (uint64_t i = test::draw(random, 0, 2); i > 0; --i) {
-            bytes[test::draw(random, 0, bytes.size() - 1)] = "\r\n;0fx\t\x7f"[test::draw(random, 0, 7)];
+            bytes[test::draw(random, 0, bytes.size() - 1)] =
+                "\r\n;0fx\t\x7f"[test::draw(random, 0, 7)];
         }
         const auto whole = decode(bytes, 64);
         const auto split = decode(test::random_pieces(random, bytes), 64);

@@ -68,14 +68,15 @@ BOOST_AUTO_TEST_SUITE(inflating)
 
 BOOST_AUTO_TEST_CASE(round_trip_of_each_format) {
     auto random = test::random_for("inflating/round_trip");
-    for (const size_t size : {size_t(0), size_t(1), size_t(1'000), step_bytes - 1, step_bytes, step_bytes + 1,
-             3 * step_bytes, size_t(400'000)}) {
+    for (const size_t size : {size_t(0), size_t(1), size_t(1'000), step_bytes - 1, step_bytes,
+             step_bytes + 1, 3 * step_bytes, size_t(400'000)}) {
         const auto plain = some_text(random, size);
         for (const int level : {0, 1, 9}) {
             for (const int bits : {gzip_bits, zlib_bits, raw_bits}) {
                 const auto packed = pack(plain, bits, level);
                 const auto out = unpack(bits == gzip_bits ? coding::gzip : coding::deflate, packed);
-                BOOST_TEST_REQUIRE(out.end.has_value(), size << " bits " << bits << " level " << level);
+                BOOST_TEST_REQUIRE(
+                    out.end.has_value(), size << " bits " << bits << " level " << level);
                 BOOST_TEST((out.body == plain));
                 BOOST_TEST(out.steps <= size / step_bytes + 2);
             }
@@ -85,7 +86,8 @@ BOOST_AUTO_TEST_CASE(round_trip_of_each_format) {
 
 BOOST_AUTO_TEST_CASE(size_limit_is_exact) {
     auto random = test::random_for("inflating/size_limit");
-    for (const size_t size : {size_t(1), size_t(1'000), step_bytes, step_bytes + 1, size_t(200'000)}) {
+    for (const size_t size :
+        {size_t(1), size_t(1'000), step_bytes, step_bytes + 1, size_t(200'000)}) {
         const auto plain = some_text(random, size);
         for (const int bits : {gzip_bits, zlib_bits, raw_bits}) {
             const auto c = bits == gzip_bits ? coding::gzip : coding::deflate;
@@ -112,7 +114,8 @@ BOOST_AUTO_TEST_CASE(ratio_limit_is_exact) {
 BOOST_AUTO_TEST_CASE(bomb_costs_no_more_than_its_limit) {
     const auto bomb = pack(std::string(64 << 20, '\0'), gzip_bits, 9);
     BOOST_TEST_REQUIRE(bomb.size() < 100'000u);
-    for (const uint64_t limit : {uint64_t(0), uint64_t(1'000), uint64_t(step_bytes), uint64_t(1 << 20)}) {
+    for (const uint64_t limit :
+        {uint64_t(0), uint64_t(1'000), uint64_t(step_bytes), uint64_t(1 << 20)}) {
         const auto out = unpack(coding::gzip, bomb, {limit, 100'000});
         BOOST_TEST_REQUIRE(!out.end.has_value());
         BOOST_TEST((out.end.error().code == errc::frame_too_large));
@@ -149,7 +152,8 @@ BOOST_AUTO_TEST_CASE(cut_off_where_a_step_ends) {
     // All output of the first step is there, and nothing after it.
     for (const size_t size : {step_bytes, 2 * step_bytes}) {
         const auto packed = pack(std::string(size, 'a'), gzip_bits, 0);
-        check_refused(coding::gzip, std::string_view(packed).substr(0, packed.size() - 8), errc::bad_request);
+        check_refused(
+            coding::gzip, std::string_view(packed).substr(0, packed.size() - 8), errc::bad_request);
     }
 }
 

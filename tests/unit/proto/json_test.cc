@@ -24,9 +24,9 @@ struct everything {
     std::optional<bool> maybe;
 
     result<void> read(std::string_view body) {
-        return parse_json(body,
-            {{"text", &text}, {"count", &count}, {"offset", &offset}, {"ratio", &ratio}, {"on", &on},
-                {"list", &list}, {"note", &note}, {"limit", &limit}, {"maybe", &maybe}});
+        return parse_json(body, {{"text", &text}, {"count", &count}, {"offset", &offset},
+                                    {"ratio", &ratio}, {"on", &on}, {"list", &list},
+                                    {"note", &note}, {"limit", &limit}, {"maybe", &maybe}});
     }
 };
 
@@ -71,7 +71,8 @@ BOOST_AUTO_TEST_SUITE(json_in)
 
 BOOST_AUTO_TEST_CASE(each_type) {
     everything e;
-    const auto read = e.read(R"( {"text":"h\u00e9\n","count":18446744073709551615,"offset":-9223372036854775808,
+    const auto read =
+        e.read(R"( {"text":"h\u00e9\n","count":18446744073709551615,"offset":-9223372036854775808,
         "ratio":2.5,"on":true,"list":["a","","b"],"note":"n","limit":3,"maybe":false} )");
     BOOST_TEST_REQUIRE(read.has_value(), read.error().field << read.error().message);
     BOOST_TEST(e.text == "h\xC3\xA9\n");
@@ -88,10 +89,13 @@ BOOST_AUTO_TEST_CASE(each_type) {
 BOOST_AUTO_TEST_CASE(wrong_types) {
     BOOST_TEST(error_of<std::string>("1") == "f: must be text");
     BOOST_TEST(error_of<std::string>("null") == "f: must be text");
-    for (const auto* bad : {"-1", "1.0", "1e3", "\"1\"", "true", "null", "[1]", "{}", "18446744073709551616"}) {
+    for (const auto* bad :
+        {"-1", "1.0", "1e3", "\"1\"", "true", "null", "[1]", "{}", "18446744073709551616"}) {
         const auto problem = error_of<uint64_t>(bad);
         // A number too large for 64 bits is no valid JSON to simdjson; it is refused either way.
-        BOOST_TEST((problem == "f: must be a whole number, not negative" || problem == "body: no valid JSON"), bad);
+        BOOST_TEST((problem == "f: must be a whole number, not negative"
+                       || problem == "body: no valid JSON"),
+            bad);
     }
     for (const auto* bad : {"9223372036854775808", "0.5", "\"1\"", "null", "false"}) {
         BOOST_TEST(error_of<int64_t>(bad) == "f: must be a whole number", bad);
@@ -105,14 +109,16 @@ BOOST_AUTO_TEST_CASE(wrong_types) {
         BOOST_TEST(error_of<std::vector<std::string>>(bad) == "f: must be a list of texts", bad);
     }
     BOOST_TEST(error_of<std::optional<std::string>>("1") == "f: must be text or null");
-    BOOST_TEST(error_of<std::optional<uint64_t>>("-1") == "f: must be a whole number, not negative, or null");
+    BOOST_TEST(error_of<std::optional<uint64_t>>("-1")
+               == "f: must be a whole number, not negative, or null");
     BOOST_TEST(error_of<std::optional<bool>>("0") == "f: must be true, false or null");
 }
 
 BOOST_AUTO_TEST_CASE(null_and_absent_are_the_same_for_optionals) {
     std::optional<std::string> note = "old";
     std::optional<uint64_t> limit = 1;
-    BOOST_TEST(parse_json(R"({"note":null,"limit":null})", {{"note", &note}, {"limit", &limit}}).has_value());
+    BOOST_TEST(parse_json(R"({"note":null,"limit":null})", {{"note", &note}, {"limit", &limit}})
+            .has_value());
     BOOST_TEST(!note.has_value());
     BOOST_TEST(!limit.has_value());
     BOOST_TEST(parse_json("{}", {{"note", &note}, {"limit", &limit}}).has_value());
@@ -126,14 +132,16 @@ BOOST_AUTO_TEST_CASE(names) {
     check_refused(R"({"a":"x","b":null,"b":null})", "b", "given twice");
     check_refused(R"({"b":"x"})", "a", "is missing");
     check_refused("{}", "a", "is missing");
-    check_refused(fmt::format("{{\"{}\":1}}", std::string(1'000, 'k')), std::string(64, 'k'), "no such field");
+    check_refused(fmt::format("{{\"{}\":1}}", std::string(1'000, 'k')), std::string(64, 'k'),
+        "no such field");
 }
 
 BOOST_AUTO_TEST_CASE(no_json_or_no_object) {
-    for (const auto* body : {"", " ", "{", "}", "{\"a\":}", "{\"a\":\"x\"", "{\"a\":\"x\",}", "{a:\"x\"}", "{'a':'x'}",
-             "{\"a\":\"x\"}x", "{\"a\":\"x\"} {}", "{\"a\":\"x\"},", "{\"a\":\"x\"}]", "{\"a\":\"\n\"}",
-             "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}", "{\"a\":NaN}", "{\"a\":01}", "\xEF\xBB\xBF{\"a\":\"x\"}",
-             "//c\n{\"a\":\"x\"}", "{\"a\":\"\xff\"}", "{\"a\":\"\xC0\x80\"}", "{\"a\":\"\xED\xA0\x80\"}",
+    for (const auto* body : {"", " ", "{", "}", "{\"a\":}", "{\"a\":\"x\"", "{\"a\":\"x\",}",
+             "{a:\"x\"}", "{'a':'x'}", "{\"a\":\"x\"}x", "{\"a\":\"x\"} {}", "{\"a\":\"x\"},",
+             "{\"a\":\"x\"}]", "{\"a\":\"\n\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}",
+             "{\"a\":NaN}", "{\"a\":01}", "\xEF\xBB\xBF{\"a\":\"x\"}", "//c\n{\"a\":\"x\"}",
+             "{\"a\":\"\xff\"}", "{\"a\":\"\xC0\x80\"}", "{\"a\":\"\xED\xA0\x80\"}",
              "{\"a\":\"\xF4\x90\x80\x80\"}", "{\"a\":\"\xC3\"}"}) {
         check_refused(body, "body", "no valid JSON");
     }
@@ -188,7 +196,8 @@ BOOST_AUTO_TEST_CASE(golden_strings) {
     BOOST_TEST(json_quoted("") == "\"\"");
     BOOST_TEST(json_quoted("a\"b\\c/") == R"("a\"b\\c/")");
     BOOST_TEST(json_quoted(std::string_view("\n\r\t\0\x1f", 5)) == R"("\n\r\t\u0000\u001f")");
-    BOOST_TEST(json_quoted("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA0") == "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA0\"");
+    BOOST_TEST(json_quoted("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA0")
+               == "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA0\"");
     const std::string mark = "\xEF\xBF\xBD";
     BOOST_TEST(json_quoted("\xff") == "\"" + mark + "\"");
     BOOST_TEST(json_quoted("\xC3") == "\"" + mark + "\"");
@@ -202,9 +211,15 @@ BOOST_AUTO_TEST_CASE(objects_and_lists) {
     BOOST_TEST(json_array().str() == "[]");
     const std::string owned = "o";
     json_object object;
-    object.add("a", 1).add("b", "x").add("c", true).add("d", owned).add("e", raw_json{"[1]"}).add("f", -2.5);
+    object.add("a", 1)
+        .add("b", "x")
+        .add("c", true)
+        .add("d", owned)
+        .add("e", raw_json{"[1]"})
+        .add("f", -2.5);
     object.add("\"", std::numeric_limits<uint64_t>::max()).add("g", uint8_t(65));
-    BOOST_TEST(std::move(object).str()
+    BOOST_TEST(
+        std::move(object).str()
         == R"({"a":1,"b":"x","c":true,"d":"o","e":[1],"f":-2.5,"\"":18446744073709551615,"g":65})");
     json_array list;
     list.add(1).add("x").add(false).add(std::string_view("y"));
@@ -212,8 +227,9 @@ BOOST_AUTO_TEST_CASE(objects_and_lists) {
 }
 
 BOOST_AUTO_TEST_CASE(numbers_are_always_json) {
-    for (const double value : {0.0, -0.0, 1e300, 5e-324, 0.1, std::numeric_limits<double>::infinity(),
-             -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    for (const double value :
+        {0.0, -0.0, 1e300, 5e-324, 0.1, std::numeric_limits<double>::infinity(),
+            -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
         json_array list;
         const auto text = std::move(list.add(value)).str();
         BOOST_TEST(valid_json(text), text);
@@ -239,7 +255,8 @@ BOOST_AUTO_TEST_CASE(every_short_ascii_parses_back_exactly) {
     for (int c = 0; c < 128; ++c) {
         const std::string text{'a', static_cast<char>(c), 'b'};
         std::string_view back;
-        BOOST_TEST_REQUIRE((parser.parse(json_quoted(text)).get_string().get(back) == simdjson::SUCCESS), c);
+        BOOST_TEST_REQUIRE(
+            (parser.parse(json_quoted(text)).get_string().get(back) == simdjson::SUCCESS), c);
         BOOST_TEST((back == text), c);
     }
 }

@@ -26,12 +26,17 @@ BOOST_AUTO_TEST_SUITE(responses)
 BOOST_AUTO_TEST_CASE(golden_answers) {
     const response ok{.body = "{}"};
     BOOST_TEST(written(ok, {date, true, false})
-        == "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
-    const response gone{
-        .status = 404, .content_type = text_type, .body = "no", .headers = "X: 1\r\n", .close = true};
+               == "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: application/json\r\nContent-Length: "
+                  "2\r\n\r\n{}");
+    const response gone{.status = 404,
+        .content_type = text_type,
+        .body = "no",
+        .headers = "X: 1\r\n",
+        .close = true};
     BOOST_TEST(written(gone, {date, false, false})
-        == "HTTP/1.1 404 Not Found\r\nDate: x\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 2\r\n"
-           "Connection: close\r\nX: 1\r\n\r\nno");
+               == "HTTP/1.1 404 Not Found\r\nDate: x\r\nContent-Type: text/plain; "
+                  "charset=utf-8\r\nContent-Length: 2\r\n"
+                  "Connection: close\r\nX: 1\r\n\r\nno");
 }
 
 BOOST_AUTO_TEST_CASE(head_gives_the_length_without_the_bytes) {
@@ -60,8 +65,10 @@ BOOST_AUTO_TEST_CASE(no_content_has_no_length) {
 BOOST_AUTO_TEST_CASE(stream_head_ends_with_the_connection) {
     std::string out;
     append_stream_head(out, "text/event-stream", date);
-    BOOST_TEST(out == "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-                      "Connection: close\r\n\r\n");
+    BOOST_TEST(out
+               == "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/event-stream\r\nCache-Control: "
+                  "no-store\r\n"
+                  "Connection: close\r\n\r\n");
 }
 
 BOOST_AUTO_TEST_CASE(every_error_has_an_answer) {
@@ -80,7 +87,8 @@ BOOST_AUTO_TEST_CASE(every_error_has_an_answer) {
             BOOST_TEST(bool(body["retryable"]) == info(code).retryable);
             BOOST_TEST(std::string_view(body["corr_id"]) == "c1");
             BOOST_TEST((body["field"].error() == simdjson::NO_SUCH_FIELD));
-            BOOST_TEST((r.headers.find("Retry-After") != r.headers.npos) == (info(code).retry_after_s > 0));
+            BOOST_TEST((r.headers.find("Retry-After") != r.headers.npos)
+                       == (info(code).retry_after_s > 0));
         }
     }
     BOOST_TEST(name(errc::internal) == "internal");
@@ -93,9 +101,12 @@ BOOST_AUTO_TEST_CASE(error_details) {
     error e{errc::busy, "too \"many\"\n", "key", std::chrono::seconds(7)};
     const auto r = error_response(e, "\xff");
     BOOST_TEST(r.headers == "Retry-After: 7\r\n");
-    BOOST_TEST(r.body == R"({"code":"busy","message":"too \"many\"\n","field":"key","retryable":true,"corr_id":")"
-                         "\xEF\xBF\xBD\"}");
-    BOOST_TEST(error_response({errc::unauthorized, "", "", {}}, "").headers == "WWW-Authenticate: Bearer\r\n");
+    BOOST_TEST(
+        r.body
+        == R"({"code":"busy","message":"too \"many\"\n","field":"key","retryable":true,"corr_id":")"
+           "\xEF\xBF\xBD\"}");
+    BOOST_TEST(error_response({errc::unauthorized, "", "", {}}, "").headers
+               == "WWW-Authenticate: Bearer\r\n");
     BOOST_TEST(retry_after({errc::not_ready, "", "", {}}).count() == 5);
     BOOST_TEST(retry_after({errc::bad_request, "", "", {}}).count() == 0);
 }

@@ -1,9 +1,13 @@
 #include "shards/runtime/config/load.hh"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <optional>
+#include <set>
 #include <sstream>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 extern char** environ;
@@ -13,14 +17,149 @@ namespace tidepool {
 namespace {
 
 constexpr size_t file_max_bytes = 1024 * 1024;
-constexpr size_t depth_max = 8;       // our deepest key has three names
-constexpr size_t entries_max = 10'000; // aliases may repeat a node; the walk stays bounded
+constexpr size_t depth_max = 8; // our deepest key has three names
+constexpr size_t entries_max = 10'000;
 
-class loader {
+// Where a reader hands what it found, and its complaints.
+class yaml_sink {
+public:
+    virtual ~yaml_sink() = default;
+    virtual void value(const YAML::Mark&, const std::string& path, const std::string& text) = 0;
+    virtual void misshapen(const YAML::Mark&, const std::string& path, std::string_view what) = 0;
+    virtual void refused(const YAML::Mark&, const std::string& path, std::string_view what) = 0;
+};
+
+// Reads the parser's events instead of yaml-cpp's tree, which keeps the first of two equal keys, drops later
+// documents and lets aliases multiply: here each of these is found, and nothing is built in memory.
+class yaml_reader final : public YAML::EventHandler {
+    struct level {
+        std::string path;
+        std::optional<std::string> key; // whose value comes next
+        YAML::Mark key_mark{};
+        std::set<std::string> seen{};
+    };
+    yaml_sink& _sink;
+    std::vector<level> _levels;
+    size_t _skipping = 0; // depth inside something that was refused
+    size_t _entries = 0;
+    bool _bad_key = false; // the value of a refused key is refused with it
+
+public:
+    struct too_many {};
+
+    explicit yaml_reader(yaml_sink& sink) : _sink(sink) {}
+
+    void OnDocumentStart(const YAML::Mark&) override {}
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+        if (auto path = begin_value(mark)) {
+            const auto& at = _levels.empty() ? mark : _levels.back().key_mark;
+            _sink.misshapen(at, *path, "has no value");
+            end_value();
+        }
+    }
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+        if (auto path = begin_value(mark)) {
+            _sink.refused(mark, *path, "aliases are not understood here");
+            end_value();
+        }
+    }
+    void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string& text) override {
+        if (_skipping == 0 && awaits_key()) {
+            take_key(mark, text);
+        } else if (auto path = begin_value(mark)) {
+            _sink.value(mark, *path, text);
+            end_value();
+        }
+    }
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+        if (auto path = begin_value(mark)) {
+            _sink.misshapen(mark, *path, "is a list");
+            end_value();
+        }
+        ++_skipping;
+    }
+    void OnSequenceEnd() override { --_skipping; }
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+        auto path = begin_value(mark);
+        if (path && !path->empty() && find_field(*path)) {
+            _sink.misshapen(mark, *path, "is a section");
+            end_value();
+            path.reset();
+        } else if (path && _levels.size() >= depth_max) {
+            _sink.refused(mark, *path, "is nested too deeply");
+            end_value();
+            path.reset();
+        }
+        if (path) {
+            _levels.push_back({.path = *path, .key = std::nullopt});
+        } else {
+            ++_skipping;
+        }
+    }
+    void OnMapEnd() override {
+        if (_skipping > 0) {
+            --_skipping;
+            return;
+        }
+        _levels.pop_back();
+        end_value();
+    }
+
+private:
+    bool awaits_key() const { return !_levels.empty() && !_levels.back().key && !_bad_key; }
+
+    // The path of the value that begins; nothing if it is inside or behind something refused.
+    std::optional<std::string> begin_value(const YAML::Mark& mark) {
+        if (++_entries > entries_max) {
+            throw too_many{};
+        }
+        if (_skipping > 0) {
+            return std::nullopt;
+        }
+        if (_levels.empty()) {
+            return "";
+        }
+        if (std::exchange(_bad_key, false)) {
+            return std::nullopt;
+        }
+        auto& top = _levels.back();
+        if (!top.key) {
+            _sink.refused(mark, top.path, "a key that is no plain word");
+            _bad_key = true;
+            return std::nullopt;
+        }
+        return top.path.empty() ? *top.key : top.path + "." + *top.key;
+    }
+
+    void end_value() {
+        if (!_levels.empty()) {
+            _levels.back().key.reset();
+        }
+    }
+
+    void take_key(const YAML::Mark& mark, const std::string& name) {
+        auto& top = _levels.back();
+        const auto path = top.path.empty() ? name : top.path + "." + name;
+        // A dot would be a second spelling of a nested key; only a map's own names may hold one.
+        const bool dotted = name.find('.') != name.npos && !find_field(top.path + ".x");
+        if (name.empty() || dotted) {
+            _sink.refused(mark, path, "a key that is no plain word");
+            _bad_key = true;
+        } else if (!top.seen.insert(name).second) {
+            _sink.refused(mark, path, "is given twice");
+            _bad_key = true;
+        } else {
+            top.key = name;
+            top.key_mark = mark;
+        }
+    }
+};
+
+class loader final : yaml_sink {
     const config_sources& _sources;
     loaded_config _out;
     std::vector<config_problem> _problems;
-    size_t _entries = 0;
 
 public:
     explicit loader(const config_sources& sources) : _sources(sources) {}
@@ -55,64 +194,33 @@ private:
             return;
         }
         try {
-            const YAML::Node root = YAML::Load(std::string(yaml));
-            if (!root.IsNull()) {
-                walk(root, "", 0);
+            std::istringstream stream{std::string(yaml)};
+            YAML::Parser parser(stream);
+            yaml_reader reader(*this);
+            if (parser.HandleNextDocument(reader) && parser) {
+                problem(_sources.file, "", "holds more than one YAML document");
             }
         } catch (const YAML::Exception& e) {
             problem(where(e.mark), "", fmt::format("no valid YAML: {}", e.msg));
+        } catch (const yaml_reader::too_many&) {
+            problem(_sources.file, "", fmt::format("holds more than {} entries", entries_max));
         }
     }
 
-    void walk(const YAML::Node& node, const std::string& path, size_t depth) {
-        if (depth > depth_max || ++_entries > entries_max) {
-            if (_entries <= entries_max + 1) {
-                problem(where(node.Mark()), path, "too many or too deeply nested entries");
-            }
-            return;
-        }
-        switch (node.Type()) {
-        case YAML::NodeType::Map:
-            walk_map(node, path, depth);
-            break;
-        case YAML::NodeType::Scalar:
-            apply(where(node.Mark()), path, node.Scalar());
-            break;
-        case YAML::NodeType::Null:
-            refuse_shape(node, path, "has no value");
-            break;
-        default:
-            refuse_shape(node, path, "is a list");
-        }
+    void value(const YAML::Mark& mark, const std::string& path, const std::string& text) override {
+        apply(where(mark), path, text);
     }
-
-    void walk_map(const YAML::Node& node, const std::string& path, size_t depth) {
-        if (!path.empty() && find_field(path) != nullptr) {
-            refuse_shape(node, path, "is a section");
-            return;
-        }
-        std::vector<std::string> seen;
-        for (const auto& entry : node) {
-            if (!entry.first.IsScalar()) {
-                problem(where(entry.first.Mark()), path, "a key that is no plain word");
-                continue;
-            }
-            const auto& name = entry.first.Scalar();
-            const auto key = path.empty() ? name : path + "." + name;
-            if (std::ranges::find(seen, name) != seen.end()) {
-                problem(where(entry.first.Mark()), key, "is given twice");
-            }
-            seen.push_back(name);
-            walk(entry.second, key, depth + 1);
-        }
+    void refused(const YAML::Mark& mark, const std::string& path, std::string_view what) override {
+        problem(where(mark), path, std::string(what));
     }
-
-    void refuse_shape(const YAML::Node& node, const std::string& path, std::string_view what) {
+    void misshapen(const YAML::Mark& mark, const std::string& path, std::string_view what) override {
         const auto* field = find_field(path);
         if (field) {
-            problem(where(node.Mark()), path, fmt::format("{}; {}", what, allowed(*field)));
-        } else if (!node.IsNull() || !is_section(path)) {
-            unknown(where(node.Mark()), path);
+            problem(where(mark), path, fmt::format("{}; {}", what, allowed(*field)));
+        } else if (what != "has no value") {
+            unknown(where(mark), path);
+        } else if (!path.empty() && !is_section(path)) {
+            unknown(where(mark), path); // an empty section is fine, and so is an empty file
         }
     }
 
@@ -179,7 +287,7 @@ private:
         if (c.reactor.poll && c.reactor.overprovisioned) {
             problem(origin("reactor.poll"), "reactor.poll", "polling takes whole cores: set reactor.overprovisioned: false");
         }
-        if (c.http.listen == c.ops.listen && !c.http.listen.ends_with(":0")) {
+        if (c.http.listen == c.ops.listen) {
             problem(origin("ops.listen"), "ops.listen", "must differ from http.listen");
         }
     }
@@ -189,18 +297,6 @@ private:
         return found == _out.origins.end() ? "defaults" : found->second;
     }
 };
-
-// A YAML scalar in single quotes, in which only the quote itself needs doubling; no value holds a line break.
-std::string quoted(std::string_view value) {
-    std::string out = "'";
-    for (const char c : value) {
-        out += c;
-        if (c == '\'') {
-            out += c;
-        }
-    }
-    return out + "'";
-}
 
 } // namespace
 
@@ -221,14 +317,14 @@ load_result load_config(const config_sources& sources) {
         return load_config_text("", sources);
     }
     std::ifstream in(sources.file);
-    std::stringstream text;
-    if (in) {
-        text << in.rdbuf();
-    }
-    if (!in) {
+    // A folder opens like a file and only fails to be read; a device may never end.
+    std::string text(file_max_bytes + 1, '\0');
+    if (!in || std::filesystem::is_directory(sources.file)) {
         return std::unexpected(std::vector<config_problem>{{sources.file, "", "cannot be read"}});
     }
-    return load_config_text(text.view(), sources);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(in.gcount()));
+    return load_config_text(text, sources);
 }
 
 std::vector<std::pair<std::string, std::string>> config_environment() {
@@ -282,7 +378,7 @@ std::string show_config(const config& c) {
             out += fmt::format("{:{}}{}:\n", "", 2 * common, names[common]);
             open.push_back(names[common]);
         }
-        const auto value = field.type == "text" ? quoted(field.get(c)) : field.get(c);
+        const auto value = field.type == "text" ? yaml_quoted(field.get(c)) : field.get(c);
         out += fmt::format("{:{}}{}: {}\n", "", 2 * common, names.back(), value);
     }
     return out;

@@ -1,6 +1,7 @@
 #include "shards/runtime/config/schema.hh"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -104,7 +105,7 @@ config_field level_map(std::string path, life lifetime, std::string sentence) {
         [](const config& c) {
             std::vector<std::string> rows;
             for (const auto& [logger, level] : c.log.levels) {
-                rows.push_back(fmt::format("{}: {}", logger, level));
+                rows.push_back(fmt::format("{}: {}", yaml_quoted(logger), level));
             }
             return fmt::format("{{{}}}", fmt::join(rows, ", "));
         }};
@@ -113,8 +114,39 @@ config_field level_map(std::string path, life lifetime, std::string sentence) {
 constexpr uint64_t mebi = 1024 * 1024;
 constexpr uint64_t hour_ms = 3'600'000;
 
-const char* const address_pattern = R"((\d{1,3}(\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]):\d{1,5})";
-const char* const address_allowed = "an IP address and a port, 127.0.0.1:8080 or [::1]:8080";
+bool is_address(std::string_view text) {
+    const auto colon = text.rfind(':');
+    if (colon == text.npos) {
+        return false;
+    }
+    std::string host(text.substr(0, colon));
+    const auto port_text = text.substr(colon + 1);
+    uint64_t port = 0;
+    const auto* end = port_text.data() + port_text.size();
+    if (std::from_chars(port_text.data(), end, port).ptr != end || port < 1 || port > 65'535) {
+        return false;
+    }
+    in6_addr parsed{};
+    if (host.starts_with('[') && host.ends_with(']')) {
+        return inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &parsed) == 1;
+    }
+    return inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+template <typename Access>
+config_field address(std::string path, Access at, life lifetime, std::string sentence) {
+    return {std::move(path), "text", "", "an IP address and a port, 127.0.0.1:8080 or [::1]:8080", lifetime,
+        std::move(sentence),
+        [=](config& c, std::string_view, std::string_view value) -> set_result {
+            if (!is_address(value)) {
+                return std::unexpected("is no address");
+            }
+            at(c) = std::string(value);
+            return {};
+        },
+        [=](const config& c) { return at(c); }};
+}
+
 const char* const path_pattern = R"([^\x00-\x1f]*)";
 
 #define AT(member) [](auto& c) -> auto& { return c.member; }
@@ -154,7 +186,7 @@ void add_node(std::vector<config_field>& f) {
 }
 
 void add_http(std::vector<config_field>& f) {
-    f.push_back(text("http.listen", AT(http.listen), address_pattern, address_allowed, restart,
+    f.push_back(address("http.listen", AT(http.listen), restart,
         "Where the public HTTP listener binds."));
     f.push_back(number("http.backlog", AT(http.backlog), 1, 65'535, "connections", restart,
         "Connections the kernel may hold ready before they are accepted."));
@@ -183,7 +215,7 @@ void add_http(std::vector<config_field>& f) {
         "Certificate chain in PEM; a changed file is picked up without a restart."));
     f.push_back(text("http.tls.key_file", AT(http.tls.key_file), path_pattern, "a path", restart,
         "Private key in PEM; a changed file is picked up without a restart."));
-    f.push_back(text("ops.listen", AT(ops.listen), address_pattern, address_allowed, restart,
+    f.push_back(address("ops.listen", AT(ops.listen), restart,
         "Where health, readiness, metrics and status are served."));
     f.push_back(number("ops.connections_max", AT(ops.connections_max), 1, 65'535, "connections", live,
         "Connections to the ops listener, split evenly over the cores."));
@@ -270,6 +302,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 } // namespace
+
+std::string yaml_quoted(std::string_view value) {
+    std::string out = "'";
+    for (const char c : value) {
+        out += c;
+        if (c == '\'') {
+            out += c;
+        }
+    }
+    return out + "'";
+}
 
 std::span<const config_field> config_schema() {
     static const std::vector<config_field> fields = make_schema();

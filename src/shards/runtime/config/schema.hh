@@ -37,6 +37,9 @@ std::span<const config_field> config_schema();
 // The field for a full key ("log.levels.edge" finds "log.levels.*"), or null.
 const config_field* find_field(std::string_view key);
 
+// A YAML scalar in single quotes, in which only the quote itself needs doubling. No value holds a line break.
+std::string yaml_quoted(std::string_view value);
+
 // The closest known key, for "did you mean".
 std::optional<std::string> closest_key(std::string_view key);
 
