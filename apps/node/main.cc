@@ -1,4 +1,5 @@
-// tidepool: one process, one reactor per core. This file only turns a command line into a running node.
+// tidepool: one process, one reactor per core. This file only turns a command line into a running
+// node.
 #include "node/node.hh"
 #include "node/options.hh"
 #include "shards/edge/ops_routes.hh"

@@ -31,7 +31,8 @@ const std::string listeners_bound = "listeners_bound";
 
 } // namespace
 
-node::node(config_sources sources, loaded_config loaded, std::chrono::steady_clock::time_point began)
+node::node(
+    config_sources sources, loaded_config loaded, std::chrono::steady_clock::time_point began)
     : _sources(std::move(sources)), _loaded(std::move(loaded)), _began(began) {}
 
 std::string node::concurrency_docs() {
@@ -39,10 +40,12 @@ std::string node::concurrency_docs() {
     const auto echo = echo_service::queues();
     specs.insert(specs.end(), echo.begin(), echo.end());
     return "# Queues\n\n"
-           "Printed by `tidepool --queues` from the declarations in the code; a test keeps the two equal, so change the\n"
-           "declaration, then run `make docs`. Every queue of the node is here: bounded, named, counted. How cores and\n"
+           "Printed by `tidepool --queues` from the declarations in the code; a test keeps the two "
+           "equal, so change the\n"
+           "declaration, then run `make docs`. Every queue of the node is here: bounded, named, "
+           "counted. How cores and\n"
            "queues work together is in the README of `src/shards/runtime/`.\n\n"
-        + queue_table(specs);
+           + queue_table(specs);
 }
 
 ss::future<int> node::run() {
@@ -73,20 +76,33 @@ ss::future<int> node::run() {
 
 listener_options node::http_listener() const {
     const auto& c = _loaded.values.http;
-    return {.name = "http", .config_key = "http.listen", .listen = c.listen, .backlog = c.backlog, .tls = c.tls,
-        .admitted = true, .group = _groups.edge};
+    return {.name = "http",
+        .config_key = "http.listen",
+        .listen = c.listen,
+        .backlog = c.backlog,
+        .tls = c.tls,
+        .admitted = true,
+        .group = _groups.edge};
 }
 
 listener_options node::ops_listener() const {
-    return {.name = "ops", .config_key = "ops.listen", .listen = _loaded.values.ops.listen, .backlog = 128, .tls = {},
-        .admitted = false, .group = _groups.ops};
+    return {.name = "ops",
+        .config_key = "ops.listen",
+        .listen = _loaded.values.ops.listen,
+        .backlog = 128,
+        .tls = {},
+        .admitted = false,
+        .group = _groups.ops};
 }
 
 ss::future<> node::start() {
     const auto& c = _loaded.values;
     _groups = co_await scheduling_groups::create(c.groups);
     _hops = co_await hop_groups::create();
-    const runtime_seed seed{.configuration = _loaded, .groups = _groups, .hops = _hops, .began = _began,
+    const runtime_seed seed{.configuration = _loaded,
+        .groups = _groups,
+        .hops = _hops,
+        .began = _began,
         .random_seed = (uint64_t(std::random_device{}()) << 32) | std::random_device{}()};
     co_await _runtime.start(std::cref(seed));
     co_await _runtime.invoke_on_all([](runtime& r) { r.life.lacks(listeners_bound); });
@@ -155,10 +171,11 @@ void node::watch_pressure() {
     (void)_runtime.invoke_on_all([](runtime& r) {
         r.fibers.spawn("janitor", "runtime.pressure", restart::always, fiber_backoff,
             [&r](ss::abort_source& stop) -> ss::future<> {
-                return ss::do_until([&stop] { return stop.abort_requested(); }, [&r, &stop] {
-                    r.sample();
-                    return ss::sleep_abortable<ss::lowres_clock>(std::chrono::seconds(1), stop);
-                });
+                return ss::do_until([&stop] { return stop.abort_requested(); },
+                    [&r, &stop] {
+                        r.sample();
+                        return ss::sleep_abortable<ss::lowres_clock>(std::chrono::seconds(1), stop);
+                    });
             });
     });
 }
@@ -195,11 +212,12 @@ ss::future<> node::reload_configuration() {
         } else {
             const auto diff = co_await reload(_runtime, next->values);
             for (const auto& change : diff.live) {
-                node_log.info("configuration: {} changed from {} to {}", change.key, change.from, change.to);
+                node_log.info(
+                    "configuration: {} changed from {} to {}", change.key, change.from, change.to);
             }
             for (const auto& change : diff.needs_restart) {
-                node_log.warn("configuration: {} needs a restart to change from {} to {}", change.key, change.from,
-                    change.to);
+                node_log.warn("configuration: {} needs a restart to change from {} to {}",
+                    change.key, change.from, change.to);
             }
             co_await load_keys();
             node_log.info("configuration version {} in force", _runtime.local().conf.version());
@@ -212,9 +230,10 @@ ss::future<> node::reload_configuration() {
 
 void node::announce_ready() {
     const auto& c = _loaded.values;
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - _began);
-    node_log.info("ready after {} ms: {} cores, http {}, ops {}", took.count(), ss::smp::count, c.http.listen,
-        c.ops.listen);
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - _began);
+    node_log.info("ready after {} ms: {} cores, http {}, ops {}", took.count(), ss::smp::count,
+        c.http.listen, c.ops.listen);
 }
 
 // True when everything ended by itself within the deadline.
@@ -227,11 +246,14 @@ ss::future<bool> node::drain() {
         [until](http_server& s) { return s.drain(until); }, true, std::logical_and<>());
     co_await _echo.invoke_on_all([until](echo_service& s) { return s.close(until); });
     const bool calls = co_await _echo.map_reduce0(
-        [](echo_service& s) { return s.drained(deadline::in(let_go_time)); }, true, std::logical_and<>());
+        [](echo_service& s) { return s.drained(deadline::in(let_go_time)); }, true,
+        std::logical_and<>());
     const bool ops = co_await _ops.map_reduce0(
-        [](http_server& s) { return s.drain(deadline::in(std::chrono::milliseconds(100))); }, true, std::logical_and<>());
+        [](http_server& s) { return s.drain(deadline::in(std::chrono::milliseconds(100))); }, true,
+        std::logical_and<>());
     const auto left = co_await _runtime.map_reduce0(
-        [](runtime& r) { return r.fibers.stop(deadline::in(let_go_time)); }, std::vector<std::string>{},
+        [](runtime& r) { return r.fibers.stop(deadline::in(let_go_time)); },
+        std::vector<std::string>{},
         [](std::vector<std::string> all, std::vector<std::string> one) {
             all.insert(all.end(), one.begin(), one.end());
             return all;
@@ -240,19 +262,21 @@ ss::future<bool> node::drain() {
         node_log.error("fiber {} did not stop", name);
     }
     co_await _runtime.invoke_on_all([](runtime& r) { r.life.enter(phase::stopped); });
-    co_return connections && calls && ops && left.empty();
+    co_return connections&& calls&& ops&& left.empty();
 }
 
 ss::future<> node::stop_everything() {
     if (_runtime.local_is_initialized()) {
-        co_await _runtime.invoke_on_all([](runtime& r) { return r.fibers.stop(deadline::in(let_go_time)).discard_result(); });
+        co_await _runtime.invoke_on_all(
+            [](runtime& r) { return r.fibers.stop(deadline::in(let_go_time)).discard_result(); });
     }
     co_await _http.stop();
     co_await _ops.stop();
     co_await _echo.stop();
     _stop.reset();
     co_await _runtime.stop();
-    // Groups are made once a process and go with it: removing them here would wait for tasks of theirs that are left.
+    // Groups are made once a process and go with it: removing them here would wait for tasks of
+    // theirs that are left.
 }
 
 } // namespace tidepool

@@ -1,9 +1,11 @@
-// The node: what is started in which order, and stopped in the reverse. Nothing else is decided here.
+// The node: what is started in which order, and stopped in the reverse. Nothing else is decided
+// here.
 //
-// Lives on core 0. run() returns when the node has stopped; stop is asked for by a signal or by a fiber that failed
-// for good. Starts: groups, runtime, services, listeners bound, keys, accept, ready. Stops: not ready, stop accepting
-// and refuse, drain up to the deadline, cut off and count, fibers, services, runtime. A stop is clean only if nothing
-// had to be cut off and no fiber is left.
+// Lives on core 0. run() returns when the node has stopped; stop is asked for by a signal or by a
+// fiber that failed for good. Starts: groups, runtime, services, listeners bound, keys, accept,
+// ready. Stops: not ready, stop accepting and refuse, drain up to the deadline, cut off and count,
+// fibers, services, runtime. A stop is clean only if nothing had to be cut off and no fiber is
+// left.
 #pragma once
 
 #include "shards/echo/echo_service.hh"

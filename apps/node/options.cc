@@ -6,12 +6,14 @@ namespace tidepool {
 
 std::string node_usage() {
     return "usage: tidepool [--config FILE] [--set key=value]... [-- seastar options]\n"
-           "  --config FILE    read the configuration (docs/CONFIG.md); without it the defaults hold\n"
+           "  --config FILE    read the configuration (docs/CONFIG.md); without it the defaults "
+           "hold\n"
            "  --set key=value  override one key; may be repeated\n"
            "  --check          check the configuration and exit\n"
            "  --queues         print the table of queues (docs/CONCURRENCY.md) and exit\n"
            "  --version, --help\n"
-           "Signals: SIGTERM and SIGINT drain and stop, SIGHUP reads the configuration and the keys again.\n"
+           "Signals: SIGTERM and SIGINT drain and stop, SIGHUP reads the configuration and the "
+           "keys again.\n"
            "Exit: 0 clean stop, 1 failed or unclean stop, 2 usage or configuration.\n";
 }
 
@@ -39,7 +41,8 @@ std::expected<node_options, std::string> parse_node_options(int argc, char** arg
         } else if (arg == "--version") {
             out.what = action::version;
         } else {
-            return std::unexpected("tidepool: unknown or incomplete option " + std::string(arg) + "; see --help");
+            return std::unexpected(
+                "tidepool: unknown or incomplete option " + std::string(arg) + "; see --help");
         }
     }
     return out;

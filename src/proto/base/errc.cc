@@ -54,7 +54,8 @@ std::string error_body(const error& e, std::string_view corr_id) {
 }
 
 std::chrono::seconds retry_after(const error& e) noexcept {
-    return e.retry_after.count() > 0 ? e.retry_after : std::chrono::seconds(info(e.code).retry_after_s);
+    return e.retry_after.count() > 0 ? e.retry_after
+                                     : std::chrono::seconds(info(e.code).retry_after_s);
 }
 
 } // namespace tidepool

@@ -1,4 +1,5 @@
-// The one error table of the product: what went wrong, once, for every service and both wire protocols.
+// The one error table of the product: what went wrong, once, for every service and both wire
+// protocols.
 #pragma once
 
 #include <chrono>
@@ -45,9 +46,12 @@ struct errc_info {
 
 const errc_info& info(errc) noexcept;
 
-inline std::string_view name(errc e) noexcept { return info(e).name; }
+inline std::string_view name(errc e) noexcept {
+    return info(e).name;
+}
 
-// An error on the request path. `field` names the input at fault, `retry_after` overrides the table's.
+// An error on the request path. `field` names the input at fault, `retry_after` overrides the
+// table's.
 struct error {
     errc code = errc::internal;
     std::string message{};

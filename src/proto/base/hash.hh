@@ -1,5 +1,5 @@
-// A small, fast, seeded 64-bit hash for placing keys on cores. Not for anything an adversary should not predict:
-// placement is public, and a hot core is handled by admission, not by secrecy.
+// A small, fast, seeded 64-bit hash for placing keys on cores. Not for anything an adversary should
+// not predict: placement is public, and a hot core is handled by admission, not by secrecy.
 #pragma once
 
 #include <bit>

@@ -10,7 +10,8 @@
 
 namespace tidepool {
 
-// Appends `text` as a JSON string. Bytes that are no valid UTF-8 become U+FFFD, so the result always parses.
+// Appends `text` as a JSON string. Bytes that are no valid UTF-8 become U+FFFD, so the result
+// always parses.
 void append_json_string(std::string& out, std::string_view text);
 
 // A value that is JSON already.

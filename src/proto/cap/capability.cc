@@ -32,7 +32,8 @@ std::unexpected<error> unauthorized(std::string_view why) {
     return fail(errc::unauthorized, std::string(why), "Authorization");
 }
 
-// One packet of the token's inner form: four hexadecimal digits of length, "name value", a line feed.
+// One packet of the token's inner form: four hexadecimal digits of length, "name value", a line
+// feed.
 struct packet {
     std::string_view name;
     std::string_view value;
@@ -42,7 +43,8 @@ std::optional<packet> take_packet(std::string_view& rest) {
     size_t size = 0;
     const auto digits = rest.substr(0, 4);
     const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), size, 16);
-    if (digits.size() < 4 || parsed.ptr != digits.data() + 4 || size < 6 || size > rest.size() || rest[size - 1] != '\n') {
+    if (digits.size() < 4 || parsed.ptr != digits.data() + 4 || size < 6 || size > rest.size()
+        || rest[size - 1] != '\n') {
         return std::nullopt;
     }
     const auto body = rest.substr(4, size - 5);
@@ -54,15 +56,17 @@ std::optional<packet> take_packet(std::string_view& rest) {
     return packet{body.substr(0, space), body.substr(space + 1)};
 }
 
-// libmacaroons reads past its buffers when packets are damaged, so it only gets what is whole: a location, an
-// identifier, our own caveats, a signature of the right size, and nothing after it. Third-party caveats have other
-// packets and are refused here as well; we could not discharge them.
+// libmacaroons reads past its buffers when packets are damaged, so it only gets what is whole: a
+// location, an identifier, our own caveats, a signature of the right size, and nothing after it.
+// Third-party caveats have other packets and are refused here as well; we could not discharge them.
 bool well_formed(std::string_view token) {
     std::string inner(token.size(), '\0');
     size_t size = 0;
     token = token.substr(0, token.find('='));
-    if (sodium_base642bin(reinterpret_cast<unsigned char*>(inner.data()), inner.size(), token.data(), token.size(),
-            nullptr, &size, nullptr, sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0) {
+    if (sodium_base642bin(reinterpret_cast<unsigned char*>(inner.data()), inner.size(),
+            token.data(), token.size(), nullptr, &size, nullptr,
+            sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+        != 0) {
         return false;
     }
     std::string_view rest(inner.data(), size);
@@ -73,7 +77,8 @@ bool well_formed(std::string_view token) {
     }
     for (next = take_packet(rest); next && next->name == "cid"; next = take_packet(rest)) {
     }
-    return next && next->name == "signature" && next->value.size() == crypto_auth_hmacsha256_BYTES && rest.empty();
+    return next && next->name == "signature" && next->value.size() == crypto_auth_hmacsha256_BYTES
+           && rest.empty();
 }
 
 result<macaroon_ptr> decode(std::string_view token) {
@@ -96,7 +101,8 @@ result<std::string> encode(const macaroon* m) {
     }
     out.resize(std::char_traits<char>::length(out.c_str()));
     if (out.size() > token_max_bytes) {
-        return fail(errc::bad_request, fmt::format("the capability is longer than {} bytes", token_max_bytes), "caveat");
+        return fail(errc::bad_request,
+            fmt::format("the capability is longer than {} bytes", token_max_bytes), "caveat");
     }
     return out;
 }
@@ -121,13 +127,14 @@ std::optional<uint64_t> number(std::string_view text) {
     uint64_t value = 0;
     const auto* end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data(), end, value);
-    return !text.empty() && parsed.ptr == end && parsed.ec == std::errc{} ? std::optional(value) : std::nullopt;
+    return !text.empty() && parsed.ptr == end && parsed.ec == std::errc{} ? std::optional(value)
+                                                                          : std::nullopt;
 }
 
 // A prefix of whole path segments: /v1/echo covers /v1/echo/a, not /v1/echoes.
 bool covers(std::string_view prefix, std::string_view path) {
     return path.starts_with(prefix)
-        && (path.size() == prefix.size() || prefix.ends_with('/') || path[prefix.size()] == '/');
+           && (path.size() == prefix.size() || prefix.ends_with('/') || path[prefix.size()] == '/');
 }
 
 bool lists(std::string_view list, std::string_view word) {
@@ -199,9 +206,11 @@ private:
     }
 };
 
-// Lets every caveat pass and keeps it: whether the token is genuine must be known before what it allows.
+// Lets every caveat pass and keeps it: whether the token is genuine must be known before what it
+// allows.
 int collect_caveat(void* list, const unsigned char* predicate, size_t size) {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(reinterpret_cast<const char*>(predicate), size);
+    static_cast<std::vector<std::string>*>(list)->emplace_back(
+        reinterpret_cast<const char*>(predicate), size);
     return 0;
 }
 
@@ -241,21 +250,26 @@ result<grant> verify(const keyring& keys, std::string_view token, const request_
     verifier_ptr verifier(macaroon_verifier_create());
     std::vector<std::string> caveats;
     macaroon_returncode code = MACAROON_SUCCESS;
-    if (!verifier || macaroon_verifier_satisfy_general(verifier.get(), collect_caveat, &caveats, &code) != 0) {
+    if (!verifier
+        || macaroon_verifier_satisfy_general(verifier.get(), collect_caveat, &caveats, &code)
+               != 0) {
         return fail(errc::internal, "the capability cannot be checked");
     }
-    if (macaroon_verify(verifier.get(), m->get(), key->data(), key->size(), nullptr, 0, &code) != 0) {
+    if (macaroon_verify(verifier.get(), m->get(), key->data(), key->size(), nullptr, 0, &code)
+        != 0) {
         return unauthorized("the capability is not genuine");
     }
     checker check(facts);
     if (!std::ranges::all_of(caveats, [&](const auto& caveat) { return check.holds(caveat); })) {
-        return fail(errc::forbidden, fmt::format("caveat {} does not hold", check.denied_by), "Authorization");
+        return fail(errc::forbidden, fmt::format("caveat {} does not hold", check.denied_by),
+            "Authorization");
     }
     check.granted.token_hash = hash_of_signature(m->get());
     return std::move(check.granted);
 }
 
-result<std::string> mint(const keyring& keys, std::string_view id, const std::vector<std::string>& caveats) {
+result<std::string> mint(
+    const keyring& keys, std::string_view id, const std::vector<std::string>& caveats) {
     const root_key* key = keys.find(id);
     if (!key) {
         return fail(errc::not_found, "no key of this id", "key");
@@ -267,7 +281,8 @@ result<std::string> mint(const keyring& keys, std::string_view id, const std::ve
     nonce.pop_back();
     const auto name = fmt::format("{}{}:{}", id_prefix, id, nonce);
     macaroon_returncode code = MACAROON_SUCCESS;
-    macaroon_ptr m(macaroon_create(bytes(location), location.size(), key->data(), key->size(), bytes(name), name.size(), &code));
+    macaroon_ptr m(macaroon_create(bytes(location), location.size(), key->data(), key->size(),
+        bytes(name), name.size(), &code));
     if (!m) {
         return fail(errc::internal, "the capability cannot be made");
     }
@@ -311,12 +326,14 @@ std::optional<std::string> caveat_problem(std::string_view caveat) {
     constexpr std::array<std::string_view, 8> names{
         "expires", "not-before", "audience", "method", "path", "account", "body", "rate"};
     if (std::ranges::find(names, name) == names.end() || value.empty()) {
-        return fmt::format("\"{}\": needs name=value with a name of {}", caveat.substr(0, 64), fmt::join(names, ", "));
+        return fmt::format("\"{}\": needs name=value with a name of {}", caveat.substr(0, 64),
+            fmt::join(names, ", "));
     }
     if (std::ranges::any_of(value, [](char c) { return static_cast<uint8_t>(c) < 0x20; })) {
         return fmt::format("{}: a control character", name);
     }
-    const bool numeric = name == "expires" || name == "not-before" || name == "body" || name == "rate";
+    const bool numeric =
+        name == "expires" || name == "not-before" || name == "body" || name == "rate";
     if (numeric && !number(value)) {
         return fmt::format("{}: must be a whole number", name);
     }

@@ -1,9 +1,12 @@
-// Capabilities: macaroons whose caveats are "name=value". Anyone who holds one can add caveats, nobody can take one
-// away. Verification is pure: what the request is and what time it is come in, a grant or a refusal comes out.
+// Capabilities: macaroons whose caveats are "name=value". Anyone who holds one can add caveats,
+// nobody can take one away. Verification is pure: what the request is and what time it is come in,
+// a grant or a refusal comes out.
 //
-//   expires=UNIX  not-before=UNIX  audience=NODE  method=GET,PUT  path=/v1/echo  account=PREFIX  body=BYTES  rate=N
+//   expires=UNIX  not-before=UNIX  audience=NODE  method=GET,PUT  path=/v1/echo  account=PREFIX
+//   body=BYTES  rate=N
 //
-// All caveats must hold; several of a kind narrow each other. A caveat that is not in this list denies.
+// All caveats must hold; several of a kind narrow each other. A caveat that is not in this list
+// denies.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -29,17 +32,19 @@ struct request_facts {
 };
 
 struct grant {
-    uint64_t token_hash = 0;                 // which token, for its rate bucket
-    std::optional<uint64_t> rate_per_s;      // the lowest of its rate caveats
+    uint64_t token_hash = 0;                   // which token, for its rate bucket
+    std::optional<uint64_t> rate_per_s;        // the lowest of its rate caveats
     std::vector<std::string> account_prefixes; // all must match, where the account is known later
     std::optional<uint64_t> body_max_bytes;
 };
 
-// 401 for a token that is malformed, forged or of an unknown key; 403 naming the caveat that does not hold.
+// 401 for a token that is malformed, forged or of an unknown key; 403 naming the caveat that does
+// not hold.
 result<grant> verify(const keyring&, std::string_view token, const request_facts&);
 
 // A new token of the key `key_id`. Caveats are checked for form.
-result<std::string> mint(const keyring&, std::string_view key_id, const std::vector<std::string>& caveats);
+result<std::string> mint(
+    const keyring&, std::string_view key_id, const std::vector<std::string>& caveats);
 
 // The same token with more caveats. Needs no key.
 result<std::string> attenuate(std::string_view token, const std::vector<std::string>& caveats);

@@ -9,7 +9,9 @@ namespace {
 
 bool valid_id(std::string_view id) {
     return !id.empty() && id.size() <= 32
-        && id.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == id.npos;
+           && id.find_first_not_of(
+                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+                  == id.npos;
 }
 
 } // namespace
@@ -32,12 +34,16 @@ result<keyring> keyring::parse(std::string_view text) {
         root_key key{};
         size_t length = 0;
         if (!valid_id(id) || hex.size() != 2 * key.size()
-            || sodium_hex2bin(key.data(), key.size(), hex.data(), hex.size(), nullptr, &length, nullptr) != 0
+            || sodium_hex2bin(
+                   key.data(), key.size(), hex.data(), hex.size(), nullptr, &length, nullptr)
+                   != 0
             || length != key.size()) {
-            return fail(errc::bad_request, fmt::format("line {}: needs `id` and 64 hexadecimal digits", number), "keys_file");
+            return fail(errc::bad_request,
+                fmt::format("line {}: needs `id` and 64 hexadecimal digits", number), "keys_file");
         }
         if (!ring._keys.emplace(id, key).second) {
-            return fail(errc::bad_request, fmt::format("line {}: this id is given twice", number), "keys_file");
+            return fail(errc::bad_request, fmt::format("line {}: this id is given twice", number),
+                "keys_file");
         }
     }
     return ring;

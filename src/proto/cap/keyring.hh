@@ -1,5 +1,5 @@
-// Root keys by id, from text of the form "id hex64" a line. Pure: reading the file (and checking its mode) is the
-// caller's.
+// Root keys by id, from text of the form "id hex64" a line. Pure: reading the file (and checking
+// its mode) is the caller's.
 #pragma once
 
 #include "proto/base/errc.hh"

@@ -25,7 +25,8 @@ chunked_decoder::step chunked_decoder::next(std::string_view in) {
     step out;
     while (out.consumed < in.size() && _at != at::done) {
         if (_at == at::data) {
-            out.data = in.substr(out.consumed, std::min<uint64_t>(_chunk_left, in.size() - out.consumed));
+            out.data =
+                in.substr(out.consumed, std::min<uint64_t>(_chunk_left, in.size() - out.consumed));
             out.consumed += out.data.size();
             _chunk_left -= out.data.size();
             if (_chunk_left == 0) {
@@ -125,7 +126,8 @@ bool chunked_decoder::spend_overhead(char c, error& problem) {
     if ((byte < 0x20 && c != '\t') || byte == 0x7f) {
         return refuse(problem, "a control character in an extension or trailer");
     }
-    return ++_overhead <= overhead_max_bytes || refuse(problem, "extensions and trailers are too long");
+    return ++_overhead <= overhead_max_bytes
+           || refuse(problem, "extensions and trailers are too long");
 }
 
 } // namespace tidepool::http

@@ -1,4 +1,5 @@
-// Chunked bodies: bytes -> data, strict and bounded. Pure and resumable at any byte; data is a view into the input.
+// Chunked bodies: bytes -> data, strict and bounded. Pure and resumable at any byte; data is a view
+// into the input.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -20,15 +21,28 @@ public:
 
     explicit chunked_decoder(uint64_t body_max_bytes) : _left_of_limit(body_max_bytes) {}
 
-    // Takes what it can from `in`, up to one piece of data. Call again with the rest until it is done, fails or
-    // consumes nothing.
+    // Takes what it can from `in`, up to one piece of data. Call again with the rest until it is
+    // done, fails or consumes nothing.
     step next(std::string_view in);
 
-    // Bytes of the current chunk that are announced and not yet seen: what memory must be admitted for.
+    // Bytes of the current chunk that are announced and not yet seen: what memory must be admitted
+    // for.
     uint64_t announced() const noexcept { return _chunk_left; }
 
 private:
-    enum class at : uint8_t { size, size_cr, extension, data, data_cr, data_lf, trailer_start, trailer, trailer_cr, end_lf, done };
+    enum class at : uint8_t {
+        size,
+        size_cr,
+        extension,
+        data,
+        data_cr,
+        data_lf,
+        trailer_start,
+        trailer,
+        trailer_cr,
+        end_lf,
+        done
+    };
 
     // Extensions and trailers carry nothing we use; they are bounded and dropped.
     static constexpr unsigned overhead_max_bytes = 8'192;

@@ -13,8 +13,12 @@ enum char_class : uint8_t { token_char = 1, value_char = 2, target_char = 4 };
 constexpr std::array<uint8_t, 256> make_classes() {
     std::array<uint8_t, 256> t{};
     for (unsigned c = 0; c < 256; ++c) {
-        const bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (alnum || (c < 128 && std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos)) {
+        const bool alnum =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (alnum
+            || (c < 128
+                && std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c))
+                       != std::string_view::npos)) {
             t[c] |= token_char;
         }
         if (c == '\t' || (c >= 0x20 && c != 0x7f)) {
@@ -50,7 +54,8 @@ method method_of(std::string_view word) noexcept {
     }
 }
 
-// One pass over the bytes. Any read past the end means "need more"; `_failed` holds the first refusal.
+// One pass over the bytes. Any read past the end means "need more"; `_failed` holds the first
+// refusal.
 class parser {
     std::string_view _in;
     size_t _at = 0;
@@ -72,13 +77,15 @@ public:
             if (_failed.empty()) {
                 return {};
             }
-            return {parse_state::failed, 0, error{_code, std::string(_failed), std::string(_field)}};
+            return {
+                parse_state::failed, 0, error{_code, std::string(_failed), std::string(_field)}};
         }
         return {parse_state::done, _at, {}};
     }
 
 private:
-    bool refuse(std::string_view why, std::string_view field = "request line", errc code = errc::bad_request) {
+    bool refuse(std::string_view why, std::string_view field = "request line",
+        errc code = errc::bad_request) {
         _failed = why;
         _field = field;
         _code = code;
@@ -90,7 +97,8 @@ private:
 
     bool line_end() {
         if (_at + 1 >= _in.size()) {
-            return _at < _in.size() && _in[_at] != '\r' ? refuse("a line must end in CR LF", "head") : false;
+            return _at < _in.size() && _in[_at] != '\r' ? refuse("a line must end in CR LF", "head")
+                                                        : false;
         }
         if (_in[_at] != '\r' || _in[_at + 1] != '\n') {
             return refuse("a line must end in CR LF", "head");
@@ -130,9 +138,10 @@ private:
         }
         const auto version = _in.substr(_at, 8);
         if (version.size() < 8) {
-            return std::string_view("HTTP/1.1").starts_with(version) || std::string_view("HTTP/1.0").starts_with(version)
-                ? false
-                : refuse("no valid version");
+            return std::string_view("HTTP/1.1").starts_with(version)
+                           || std::string_view("HTTP/1.0").starts_with(version)
+                       ? false
+                       : refuse("no valid version");
         }
         if (version != "HTTP/1.1" && version != "HTTP/1.0") {
             return refuse("only HTTP/1.1 and HTTP/1.0 are spoken here");
@@ -147,7 +156,8 @@ private:
             if (target.starts_with(scheme)) {
                 target.remove_prefix(scheme.size());
                 target = target.substr(std::min(target.find_first_of("/?"), target.size()));
-                // The authority ends at the first of / and ?; without a path it stands for the root.
+                // The authority ends at the first of / and ?; without a path it stands for the
+                // root.
                 if (!target.starts_with('/')) {
                     _out.path = "/";
                     _out.query = target.substr(std::min<size_t>(1, target.size()));
@@ -273,7 +283,8 @@ private:
         }
         uint64_t length = 0;
         const auto* end = value.data() + value.size();
-        const bool digits = !value.empty() && value.size() <= 18 && value[0] >= '0' && value[0] <= '9';
+        const bool digits =
+            !value.empty() && value.size() <= 18 && value[0] >= '0' && value[0] <= '9';
         if (!digits || std::from_chars(value.data(), end, length).ptr != end) {
             return refuse("no plain number", "Content-Length");
         }
@@ -347,8 +358,9 @@ std::string_view name(method m) noexcept {
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
     auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
-    return a.size() == b.size()
-        && std::equal(a.begin(), a.end(), b.begin(), [&](char x, char y) { return lower(x) == lower(y); });
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [&](char x, char y) {
+        return lower(x) == lower(y);
+    });
 }
 
 std::string_view request_head::find(std::string_view wanted) const noexcept {
@@ -360,8 +372,10 @@ std::string_view request_head::find(std::string_view wanted) const noexcept {
     return {};
 }
 
-head_outcome parse_head(std::string_view bytes, size_t max_bytes, size_t& scanned, request_head& out) {
-    // The first look parses at once; only a head that came in pieces is searched for its end before the next try.
+head_outcome parse_head(
+    std::string_view bytes, size_t max_bytes, size_t& scanned, request_head& out) {
+    // The first look parses at once; only a head that came in pieces is searched for its end before
+    // the next try.
     const bool first_look = scanned == 0;
     head_outcome outcome;
     if (!bytes.empty() && (first_look || end_is_there(bytes, scanned))) {
@@ -374,10 +388,13 @@ head_outcome parse_head(std::string_view bytes, size_t max_bytes, size_t& scanne
         outcome = parser(bytes, out).run();
         scanned = bytes.size();
     }
-    const bool too_long = outcome.state == parse_state::done ? outcome.consumed > max_bytes
-                                                             : outcome.state == parse_state::need_more && bytes.size() >= max_bytes;
+    const bool too_long =
+        outcome.state == parse_state::done
+            ? outcome.consumed > max_bytes
+            : outcome.state == parse_state::need_more && bytes.size() >= max_bytes;
     if (too_long) {
-        return {parse_state::failed, 0, error{errc::header_too_large, "request line and headers are too long", "head"}};
+        return {parse_state::failed, 0,
+            error{errc::header_too_large, "request line and headers are too long", "head"}};
     }
     return outcome;
 }

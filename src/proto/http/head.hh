@@ -1,7 +1,9 @@
-// HTTP/1.1 request head: bytes -> views, strict. Pure; the buffer stays the caller's and must outlive the views.
+// HTTP/1.1 request head: bytes -> views, strict. Pure; the buffer stays the caller's and must
+// outlive the views.
 //
-// Whatever two servers could read in two ways is refused, never repaired: both lengths, two Hosts, bare LF, folded
-// or padded header names, lengths that are no plain number. That is what keeps request smuggling out.
+// Whatever two servers could read in two ways is refused, never repaired: both lengths, two Hosts,
+// bare LF, folded or padded header names, lengths that are no plain number. That is what keeps
+// request smuggling out.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -55,10 +57,11 @@ struct head_outcome {
     error problem{};     // when failed
 };
 
-// Parses one head from the start of `bytes`. Restartable: call again with more bytes. `scanned` remembers how far
-// the end of the head was searched, so that a client that drips bytes costs no second look at them; set it to 0 for
-// a new head.
-head_outcome parse_head(std::string_view bytes, size_t max_bytes, size_t& scanned, request_head& out);
+// Parses one head from the start of `bytes`. Restartable: call again with more bytes. `scanned`
+// remembers how far the end of the head was searched, so that a client that drips bytes costs no
+// second look at them; set it to 0 for a new head.
+head_outcome parse_head(
+    std::string_view bytes, size_t max_bytes, size_t& scanned, request_head& out);
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t step_bytes = 64 * 1024;
 
-// "deflate" means the zlib format, but some clients send the bare stream: the zlib header tells them apart.
+// "deflate" means the zlib format, but some clients send the bare stream: the zlib header tells
+// them apart.
 bool has_zlib_header(std::string_view in) {
     const auto byte = [&](size_t i) { return static_cast<unsigned>(static_cast<uint8_t>(in[i])); };
     return in.size() >= 2 && (byte(0) & 0x0f) == 8 && (byte(0) * 256 + byte(1)) % 31 == 0;
@@ -30,8 +31,8 @@ struct inflater::stream {
 };
 
 inflater::inflater(coding c, std::string_view packed, inflate_limits limits)
-    : _stream(std::make_unique<stream>())
-    , _limit(std::min(limits.max_bytes, packed.size() * limits.max_ratio)) {
+    : _stream(std::make_unique<stream>()),
+      _limit(std::min(limits.max_bytes, packed.size() * limits.max_ratio)) {
     // zlib never writes through next_in; its signature is older than const.
     _stream->z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     _stream->z.avail_in = static_cast<uInt>(packed.size());
@@ -68,7 +69,8 @@ result<bool> inflater::step() {
         return true;
     }
     if (code != Z_OK || (z.avail_in == 0 && z.avail_out > 0)) {
-        return bad(code == Z_OK || code == Z_BUF_ERROR ? "the packed body is cut off" : "the packed body is damaged");
+        return bad(code == Z_OK || code == Z_BUF_ERROR ? "the packed body is cut off"
+                                                       : "the packed body is damaged");
     }
     return false;
 }

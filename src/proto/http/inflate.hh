@@ -1,4 +1,5 @@
-// Unpacks gzip and deflate bodies with a bound on the result, in steps so that the reactor can breathe between them.
+// Unpacks gzip and deflate bodies with a bound on the result, in steps so that the reactor can
+// breathe between them.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -15,8 +16,8 @@ struct inflate_limits {
     uint64_t max_ratio;
 };
 
-// The packed bytes must outlive the object. A body that would grow past a limit costs at most one step of memory
-// beyond it.
+// The packed bytes must outlive the object. A body that would grow past a limit costs at most one
+// step of memory beyond it.
 class inflater {
 public:
     inflater(coding, std::string_view packed, inflate_limits);

@@ -8,7 +8,8 @@ namespace tidepool::http {
 
 namespace {
 
-// The DOM interface, not on-demand: it picks the instruction set at run time, so one binary is fast everywhere.
+// The DOM interface, not on-demand: it picks the instruction set at run time, so one binary is fast
+// everywhere.
 namespace dom = simdjson::dom;
 
 std::unexpected<error> bad(std::string_view field, std::string_view why) {
@@ -42,7 +43,8 @@ bool read(dom::element v, std::vector<std::string>& out) {
         return false;
     }
     out.clear();
-    return std::ranges::all_of(items, [&](dom::element item) { return read(item, out.emplace_back()); });
+    return std::ranges::all_of(
+        items, [&](dom::element item) { return read(item, out.emplace_back()); });
 }
 template <typename T>
 bool read(dom::element v, std::optional<T>& out) {
@@ -62,7 +64,9 @@ std::string_view type_name(const json_target& target) {
         std::string_view operator()(const bool*) { return "true or false"; }
         std::string_view operator()(const std::vector<std::string>*) { return "a list of texts"; }
         std::string_view operator()(const std::optional<std::string>*) { return "text or null"; }
-        std::string_view operator()(const std::optional<uint64_t>*) { return "a whole number, not negative, or null"; }
+        std::string_view operator()(const std::optional<uint64_t>*) {
+            return "a whole number, not negative, or null";
+        }
         std::string_view operator()(const std::optional<bool>*) { return "true, false or null"; }
     };
     return std::visit(namer{}, target);

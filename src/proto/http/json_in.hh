@@ -1,5 +1,6 @@
-// JSON in: one object into typed fields, with simdjson. Unknown fields, duplicates, wrong types, missing fields and
-// trailing bytes are refused with the name of the field; nothing is converted or guessed.
+// JSON in: one object into typed fields, with simdjson. Unknown fields, duplicates, wrong types,
+// missing fields and trailing bytes are refused with the name of the field; nothing is converted or
+// guessed.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -14,9 +15,11 @@
 
 namespace tidepool::http {
 
-// Where a field goes. A plain target is required, an optional one may be absent (null counts as absent).
-using json_target = std::variant<std::string*, uint64_t*, int64_t*, double*, bool*, std::vector<std::string>*,
-    std::optional<std::string>*, std::optional<uint64_t>*, std::optional<bool>*>;
+// Where a field goes. A plain target is required, an optional one may be absent (null counts as
+// absent).
+using json_target =
+    std::variant<std::string*, uint64_t*, int64_t*, double*, bool*, std::vector<std::string>*,
+        std::optional<std::string>*, std::optional<uint64_t>*, std::optional<bool>*>;
 
 struct json_field {
     std::string_view name;

@@ -119,8 +119,9 @@ std::string date_line(int64_t unix_seconds) {
     const std::time_t seconds = unix_seconds;
     std::tm t{};
     gmtime_r(&seconds, &t);
-    return fmt::format("Date: {}, {:02} {} {} {:02}:{:02}:{:02} GMT\r\n", days[static_cast<size_t>(t.tm_wday)],
-        t.tm_mday, months[static_cast<size_t>(t.tm_mon)], 1900 + t.tm_year, t.tm_hour, t.tm_min, t.tm_sec);
+    return fmt::format("Date: {}, {:02} {} {} {:02}:{:02}:{:02} GMT\r\n",
+        days[static_cast<size_t>(t.tm_wday)], t.tm_mday, months[static_cast<size_t>(t.tm_mon)],
+        1900 + t.tm_year, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 } // namespace tidepool::http

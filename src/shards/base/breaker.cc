@@ -6,7 +6,8 @@ namespace tidepool {
 
 int64_t breaker::epoch(time_point now) const noexcept {
     const auto step = std::max<int64_t>(1, _policy.window_ms.count() / static_cast<int64_t>(slots));
-    return std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() / step;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()
+           / step;
 }
 
 breaker::slot& breaker::slot_at(time_point now) {

@@ -18,8 +18,9 @@ struct breaker_policy {
 
 // closed --ratio reached--> open --cooldown--> half_open --probes succeed--> closed
 //                            ^------ a probe fails ------'
-// Owned by one core (the owner of its target). Every call that `allow` lets through must be reported once with
-// the ticket it got; a ticket from an earlier state is ignored, so a late answer cannot close a new outage.
+// Owned by one core (the owner of its target). Every call that `allow` lets through must be
+// reported once with the ticket it got; a ticket from an earlier state is ignored, so a late answer
+// cannot close a new outage.
 class breaker {
 public:
     enum class state : uint8_t { closed, open, half_open };
@@ -41,7 +42,8 @@ public:
     unsigned failures(time_point now) const noexcept;
 
 private:
-    // The window slides in ten steps: memory is constant and an old burst leaves within a tenth of a window.
+    // The window slides in ten steps: memory is constant and an old burst leaves within a tenth of
+    // a window.
     static constexpr size_t slots = 10;
     struct slot {
         int64_t epoch = -1;

@@ -1,4 +1,5 @@
-// What is compiled once for all translation units that use Seastar. Headers still include what they need.
+// What is compiled once for all translation units that use Seastar. Headers still include what they
+// need.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Token bucket, pure: the time comes in. Owned by one core; a node-wide rate is split evenly over the cores.
+// Token bucket, pure: the time comes in. Owned by one core; a node-wide rate is split evenly over
+// the cores.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,8 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     // rate 0 means unlimited. The burst is what may be taken at once after a pause.
-    token_bucket(double rate_per_s, double burst) : _rate(rate_per_s), _burst(burst), _tokens(burst) {}
+    token_bucket(double rate_per_s, double burst)
+        : _rate(rate_per_s), _burst(burst), _tokens(burst) {}
 
     bool try_take(double amount, time_point now) {
         if (_rate <= 0) {

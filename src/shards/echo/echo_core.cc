@@ -12,9 +12,11 @@ result<echo_value> echo_core::get(std::string_view key) const {
     return found->second;
 }
 
-result<uint64_t> echo_core::put(std::string_view key, std::string_view value, const echo_limits& limits) {
+result<uint64_t> echo_core::put(
+    std::string_view key, std::string_view value, const echo_limits& limits) {
     if (value.size() > limits.value_max_bytes) {
-        return fail(errc::frame_too_large, fmt::format("longer than {} bytes", limits.value_max_bytes), "value");
+        return fail(errc::frame_too_large,
+            fmt::format("longer than {} bytes", limits.value_max_bytes), "value");
     }
     auto found = _values.find(key);
     if (found == _values.end()) {

@@ -1,4 +1,5 @@
-// The example service's logic: a bounded map with versions. Pure: no reactor, clock or I/O; one core owns one.
+// The example service's logic: a bounded map with versions. Pure: no reactor, clock or I/O; one
+// core owns one.
 #pragma once
 
 #include "proto/base/errc.hh"

@@ -40,27 +40,31 @@ constexpr unsigned announcements_capacity = 256;
 } // namespace
 
 std::span<const queue_spec* const> echo_service::queues() {
-    static constexpr std::array<const queue_spec*, 3> specs{&calls_spec, &announcements_spec, &events_spec};
+    static constexpr std::array<const queue_spec*, 3> specs{
+        &calls_spec, &announcements_spec, &events_spec};
     return specs;
 }
 
 echo_service::echo_service(ss::sharded<runtime>& cores, ss::sharded<echo_service>& self)
-    : _runtime(cores.local())
-    , _calls(calls_spec, _runtime.conf->echo.mailbox_capacity, _runtime.queues,
-          _runtime.hops(hop_level::request, _runtime.conf->echo.mailbox_capacity), self)
-    , _announcements(announcements_spec, announcements_capacity, _runtime.queues,
-          _runtime.hops(hop_level::background, announcements_capacity), self)
-    , _events(events_spec, _runtime.queues) {}
+    : _runtime(cores.local()),
+      _calls(calls_spec, _runtime.conf->echo.mailbox_capacity, _runtime.queues,
+          _runtime.hops(hop_level::request, _runtime.conf->echo.mailbox_capacity), self),
+      _announcements(announcements_spec, announcements_capacity, _runtime.queues,
+          _runtime.hops(hop_level::background, announcements_capacity), self),
+      _events(events_spec, _runtime.queues) {}
 
 ss::future<result<loan<echo_answer>>> echo_service::get(std::string key, deadline dl) {
     const auto to = owner_of(key);
-    return _calls.try_call(to, dl, [key = std::move(key)](echo_service& s) { return s.local_get(key); });
+    return _calls.try_call(
+        to, dl, [key = std::move(key)](echo_service& s) { return s.local_get(key); });
 }
 
 ss::future<result<uint64_t>> echo_service::put(std::string key, std::string value, deadline dl) {
     const auto to = owner_of(key);
-    return _calls.try_call(to, dl,
-        [key = std::move(key), value = std::move(value)](echo_service& s) { return s.local_put(key, value); });
+    return _calls.try_call(
+        to, dl, [key = std::move(key), value = std::move(value)](echo_service& s) {
+            return s.local_put(key, value);
+        });
 }
 
 ss::future<result<void>> echo_service::erase(std::string key, deadline dl) {
@@ -83,7 +87,8 @@ result<loan<echo_answer>> echo_service::local_get(std::string_view key) const {
 result<uint64_t> echo_service::local_put(std::string_view key, std::string_view value) {
     assert_owner();
     const auto& limits = _runtime.conf->echo;
-    auto version = _core.put(key, value, {.keys_max = limits.keys_max, .value_max_bytes = limits.value_max_bytes});
+    auto version = _core.put(
+        key, value, {.keys_max = limits.keys_max, .value_max_bytes = limits.value_max_bytes});
     if (version) {
         announce({std::string(key), *version});
     }
@@ -93,10 +98,11 @@ result<uint64_t> echo_service::local_put(std::string_view key, std::string_view 
 void echo_service::announce(const echo_event& event) {
     for (unsigned to = 0; to < ss::smp::count; ++to) {
         // The answer says only whether there was room, and the mailbox has counted that.
-        (void)_announcements.try_call(to, deadline::in(std::chrono::seconds(1)), [event](echo_service& s) -> result<void> {
-            s._events.publish(event);
-            return {};
-        });
+        (void)_announcements.try_call(
+            to, deadline::in(std::chrono::seconds(1)), [event](echo_service& s) -> result<void> {
+                s._events.publish(event);
+                return {};
+            });
     }
 }
 
@@ -109,7 +115,7 @@ ss::future<> echo_service::close(deadline drain) {
 ss::future<bool> echo_service::drained(deadline until) {
     const bool calls = co_await _calls.stop(until);
     const bool announcements = co_await _announcements.stop(until);
-    co_return calls && announcements;
+    co_return calls&& announcements;
 }
 
 } // namespace tidepool

@@ -1,9 +1,10 @@
-// The example service, to copy from: a key belongs to one core, reads and writes go there through a mailbox, and
-// what was written is announced to every core's event bus.
+// The example service, to copy from: a key belongs to one core, reads and writes go there through a
+// mailbox, and what was written is announced to every core's event bus.
 //
-// Which core: any core may call get/put/erase; they run on owner_of(key). The state is touched by its own core only.
-// What may overlap: calls for different keys, and for one key in the order in which they reach the owner.
-// How it stops: close() drains the mailboxes up to the drain deadline, stop() waits for the memory to come home.
+// Which core: any core may call get/put/erase; they run on owner_of(key). The state is touched by
+// its own core only. What may overlap: calls for different keys, and for one key in the order in
+// which they reach the owner. How it stops: close() drains the mailboxes up to the drain deadline,
+// stop() waits for the memory to come home.
 #pragma once
 
 #include "shards/echo/echo_core.hh"

@@ -13,7 +13,8 @@ constexpr uint64_t keys_file_max_bytes = 64 * 1024;
 
 result<std::string_view> bearer_token(std::string_view header) {
     constexpr std::string_view scheme = "Bearer ";
-    if (header.size() <= scheme.size() || !http::equals_ignoring_case(header.substr(0, scheme.size()), scheme)) {
+    if (header.size() <= scheme.size()
+        || !http::equals_ignoring_case(header.substr(0, scheme.size()), scheme)) {
         return fail(errc::unauthorized, "needs a Bearer capability", "Authorization");
     }
     return header.substr(scheme.size());
@@ -21,8 +22,8 @@ result<std::string_view> bearer_token(std::string_view header) {
 
 } // namespace
 
-result<void> authorizer::check(
-    const http::request_head& head, std::optional<std::string_view> account, uint64_t body_max_bytes) {
+result<void> authorizer::check(const http::request_head& head,
+    std::optional<std::string_view> account, uint64_t body_max_bytes) {
     if (head.authorization.empty() && !_runtime.conf->auth.required) {
         return {};
     }
@@ -41,7 +42,8 @@ result<void> authorizer::check(
     if (!granted) {
         return std::unexpected(std::move(granted.error()));
     }
-    return granted->rate_per_s ? take_rate(granted->token_hash, *granted->rate_per_s) : result<void>{};
+    return granted->rate_per_s ? take_rate(granted->token_hash, *granted->rate_per_s)
+                               : result<void>{};
 }
 
 result<void> authorizer::take_rate(uint64_t token, uint64_t rate_per_s) {
@@ -60,7 +62,8 @@ result<void> authorizer::take_rate(uint64_t token, uint64_t rate_per_s) {
     auto& bucket = _rates.at(token);
     if (rate_per_s == 0 || !bucket.try_take(1, now)) {
         _runtime.metrics.quota_reject.add("capability_rate");
-        return std::unexpected(error{errc::busy, "the capability's rate is used up", "Authorization", bucket.wait_for(1)});
+        return std::unexpected(error{
+            errc::busy, "the capability's rate is used up", "Authorization", bucket.wait_for(1)});
     }
     return {};
 }
@@ -68,12 +71,16 @@ result<void> authorizer::take_rate(uint64_t token, uint64_t rate_per_s) {
 ss::future<result<cap::keyring>> read_keyring(std::string path) {
     try {
         const auto stat = co_await ss::file_stat(path, ss::follow_symlink::yes);
-        const auto others = ss::file_permissions::group_permissions | ss::file_permissions::others_permissions;
-        if (stat.type != ss::directory_entry_type::regular || (stat.mode & static_cast<unsigned>(others)) != 0) {
-            co_return fail(errc::bad_request, fmt::format("{}: must be a file of mode 0600", path), "auth.keys_file");
+        const auto others =
+            ss::file_permissions::group_permissions | ss::file_permissions::others_permissions;
+        if (stat.type != ss::directory_entry_type::regular
+            || (stat.mode & static_cast<unsigned>(others)) != 0) {
+            co_return fail(errc::bad_request, fmt::format("{}: must be a file of mode 0600", path),
+                "auth.keys_file");
         }
         if (stat.size > keys_file_max_bytes) {
-            co_return fail(errc::bad_request, fmt::format("{}: is too long", path), "auth.keys_file");
+            co_return fail(
+                errc::bad_request, fmt::format("{}: is too long", path), "auth.keys_file");
         }
         const auto text = co_await ss::util::read_entire_file_contiguous(path);
         auto keys = cap::keyring::parse(std::string_view(text.data(), text.size()));

@@ -1,4 +1,5 @@
-// Checks capabilities on the accepting core, before anything is queued. One per core; the key ring is replaced whole.
+// Checks capabilities on the accepting core, before anything is queued. One per core; the key ring
+// is replaced whole.
 #pragma once
 
 #include "proto/cap/capability.hh"
@@ -25,8 +26,10 @@ public:
 
     void set_keys(cap::keyring keys) { _keys = std::move(keys); }
 
-    // Nothing to check when capabilities are not required and none is given; one that is given must be good.
-    result<void> check(const http::request_head&, std::optional<std::string_view> account, uint64_t body_max_bytes);
+    // Nothing to check when capabilities are not required and none is given; one that is given must
+    // be good.
+    result<void> check(const http::request_head&, std::optional<std::string_view> account,
+        uint64_t body_max_bytes);
 
 private:
     result<void> take_rate(uint64_t token, uint64_t rate_per_s);

@@ -13,9 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t output_keep_bytes = 64 * 1024;     // a larger output buffer is given back after use
-constexpr size_t output_flush_bytes = 256 * 1024;   // owed answers are written once they are this many bytes
-constexpr size_t body_progress_bytes = 64 * 1024;   // the read timeout begins anew with each of these
+constexpr size_t output_keep_bytes = 64 * 1024; // a larger output buffer is given back after use
+constexpr size_t output_flush_bytes =
+    256 * 1024; // owed answers are written once they are this many bytes
+constexpr size_t body_progress_bytes = 64 * 1024; // the read timeout begins anew with each of these
 constexpr auto linger_time = milliseconds(1'000);
 constexpr size_t linger_bytes = 2 * 1024 * 1024;
 constexpr auto heartbeat = std::chrono::seconds(15);
@@ -35,7 +36,9 @@ std::string_view op_name(connection::activity a) {
 // A client's id for its request, if it is fit to be repeated in an answer.
 std::string_view usable_corr_id(std::string_view text) {
     const bool plain = text.size() <= 64
-        && text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == text.npos;
+                       && text.find_first_not_of(
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-")
+                              == text.npos;
     return plain ? text : std::string_view();
 }
 
@@ -52,14 +55,11 @@ void append_event(std::string& out, std::string_view data) {
 
 } // namespace
 
-connection::connection(http_server& server, ss::connected_socket socket, admission::connection_permit permit)
-    : _server(server)
-    , _runtime(server._runtime)
-    , _conf(_runtime.conf.snapshot())
-    , _socket(std::move(socket))
-    , _in(_socket.input().detach())
-    , _sink(_socket.output().detach())
-    , _permit(std::move(permit)) {}
+connection::connection(
+    http_server& server, ss::connected_socket socket, admission::connection_permit permit)
+    : _server(server), _runtime(server._runtime), _conf(_runtime.conf.snapshot()),
+      _socket(std::move(socket)), _in(_socket.input().detach()), _sink(_socket.output().detach()),
+      _permit(std::move(permit)) {}
 
 void connection::now_doing(activity a) noexcept {
     _doing = a;
@@ -113,7 +113,8 @@ ss::future<> connection::run() noexcept {
             co_await linger();
         }
     } catch (...) {
-        // Resets and broken pipes are the client's business; the counters have what we did about it.
+        // Resets and broken pipes are the client's business; the counters have what we did about
+        // it.
         edge_log.debug("{}: connection ended: {}", _server._options.name, std::current_exception());
     }
     for (auto& owed : _owed) {
@@ -121,7 +122,8 @@ ss::future<> connection::run() noexcept {
         try {
             co_await std::move(*owed->pending).discard_result();
         } catch (...) {
-            edge_log.debug("a handler failed after its connection ended: {}", std::current_exception());
+            edge_log.debug(
+                "a handler failed after its connection ended: {}", std::current_exception());
         }
     }
     try {
@@ -173,7 +175,8 @@ ss::future<> connection::serve_input() {
     _conf = _runtime.conf.snapshot();
     while (!_input.empty() && !_closing) {
         auto next = take_job();
-        const auto outcome = http::parse_head(unread(), _conf->http.header_max_bytes, _scanned, next->req.head);
+        const auto outcome =
+            http::parse_head(unread(), _conf->http.header_max_bytes, _scanned, next->req.head);
         if (outcome.state == http::parse_state::need_more) {
             _spare = std::move(next);
             break;
@@ -203,7 +206,8 @@ ss::future<> connection::serve_one(size_t head_bytes) {
     auto j = take_job();
     _input.trim_front(head_bytes);
     auto admitted = admit(*j, head_bytes);
-    const bool alone = j->req.head.has_body() || !j->to || !j->to->safe() || !j->req.head.keep_alive;
+    const bool alone =
+        j->req.head.has_body() || !j->to || !j->to->safe() || !j->req.head.keep_alive;
     if ((alone || !admitted) && !_owed.empty()) {
         co_await settle();
     }
@@ -219,8 +223,9 @@ ss::future<> connection::serve_one(size_t head_bytes) {
     }
     auto pending = j->to->handle(j->req);
     if (pending.available() && _owed.empty()) {
-        auto done = pending.failed() ? (pending.ignore_ready_future(), result<answer>(fail(errc::internal)))
-                                     : pending.get();
+        auto done = pending.failed()
+                        ? (pending.ignore_ready_future(), result<answer>(fail(errc::internal)))
+                        : pending.get();
         if (done && done->events) {
             co_await stream(*j, std::move(done->events));
         } else {
@@ -259,8 +264,11 @@ result<void> connection::admit(job& j, size_t head_bytes) {
     }
     j.place = std::move(*place);
     if (!j.to->options.always) {
-        const auto account = j.to->options.account_in_param ? std::optional<std::string_view>(j.req.param) : std::nullopt;
-        if (auto allowed = _server.auth.check(j.req.head, account, _conf->http.body_max_bytes); !allowed) {
+        const auto account = j.to->options.account_in_param
+                                 ? std::optional<std::string_view>(j.req.param)
+                                 : std::nullopt;
+        if (auto allowed = _server.auth.check(j.req.head, account, _conf->http.body_max_bytes);
+            !allowed) {
             return allowed;
         }
     }
@@ -271,8 +279,9 @@ result<void> connection::admit(job& j, size_t head_bytes) {
 result<void> connection::find_route(job& j) {
     const auto match = _server.routes.find(j.req.head.verb, j.req.head.path);
     if (!match.found) {
-        return match.path_known ? fail(errc::method_not_allowed, "this path has no such method", "method")
-                                : fail(errc::not_found, "no such path", "path");
+        return match.path_known
+                   ? fail(errc::method_not_allowed, "this path has no such method", "method")
+                   : fail(errc::not_found, "no such path", "path");
     }
     auto param = http::percent_decode(match.param);
     if (!param) {
@@ -301,7 +310,8 @@ ss::future<result<void>> connection::read_body(job& j) {
         co_await put("HTTP/1.1 100 Continue\r\n\r\n");
     }
     now_doing(activity::reading);
-    auto read = co_await (head.chunked ? read_chunked(j) : read_sized(j, head.content_length.value_or(0)));
+    auto read =
+        co_await (head.chunked ? read_chunked(j) : read_sized(j, head.content_length.value_or(0)));
     now_doing(activity::working);
     if (!read || head.content_coding == http::coding::identity) {
         co_return read;
@@ -311,7 +321,8 @@ ss::future<result<void>> connection::read_body(job& j) {
 
 ss::future<result<void>> connection::read_sized(job& j, uint64_t length) {
     if (length > _conf->http.body_max_bytes) {
-        co_return fail(errc::frame_too_large, fmt::format("longer than {} bytes", _conf->http.body_max_bytes), "body");
+        co_return fail(errc::frame_too_large,
+            fmt::format("longer than {} bytes", _conf->http.body_max_bytes), "body");
     }
     auto memory = _runtime.admit.admit_body(_permit, length);
     if (!memory) {
@@ -343,7 +354,8 @@ ss::future<result<void>> connection::read_chunked(job& j) {
         if (step.state == http::parse_state::failed) {
             co_return std::unexpected(step.problem);
         }
-        if (const uint64_t wanted = j.body.size() + step.data.size() + decoder.announced(); wanted > j.memory.amount()) {
+        if (const uint64_t wanted = j.body.size() + step.data.size() + decoder.announced();
+            wanted > j.memory.amount()) {
             auto memory = _runtime.admit.admit_body(_permit, wanted - j.memory.amount());
             if (!memory) {
                 _runtime.metrics.busy_rejections.add(_server._options.name);
@@ -365,7 +377,8 @@ ss::future<result<void>> connection::read_chunked(job& j) {
     }
 }
 
-// Waits for more of a body. The read timeout begins anew with every 64 KiB, so a trickle does not hold the place.
+// Waits for more of a body. The read timeout begins anew with every 64 KiB, so a trickle does not
+// hold the place.
 ss::future<result<void>> connection::more_input(job& j) {
     const size_t before = j.body.size() / body_progress_bytes;
     co_await flush();
@@ -381,7 +394,8 @@ ss::future<result<void>> connection::more_input(job& j) {
 ss::future<result<void>> connection::unpack(job& j) {
     const http::inflate_limits limits{
         .max_bytes = _conf->http.body_max_bytes, .max_ratio = _conf->http.expansion_max_ratio};
-    auto memory = _runtime.admit.admit_body(_permit, std::min(limits.max_bytes, j.body.size() * limits.max_ratio));
+    auto memory = _runtime.admit.admit_body(
+        _permit, std::min(limits.max_bytes, j.body.size() * limits.max_ratio));
     if (!memory) {
         _runtime.metrics.busy_rejections.add(_server._options.name);
         co_return std::unexpected(std::move(memory.error()));
@@ -412,7 +426,9 @@ void connection::answer_job(job& j, result<answer>&& done) {
         r.headers += fmt::format("X-Corr-ID: {}\r\n", j.corr_id);
     }
     http::append_response(_output, r,
-        {.date = _server.date_line(), .keep_alive = !_closing, .head_only = j.req.head.verb == http::method::head});
+        {.date = _server.date_line(),
+            .keep_alive = !_closing,
+            .head_only = j.req.head.verb == http::method::head});
     ++_runtime.requests_total;
     if (j.to) {
         ++j.to->by_class[r.status / 100 % 6];
@@ -442,7 +458,8 @@ ss::future<> connection::settle() {
         try {
             done = co_await std::move(*j.pending);
         } catch (...) {
-            edge_log.error("{} {}: {}", name(j.req.head.verb), j.to->pattern, std::current_exception());
+            edge_log.error(
+                "{} {}: {}", name(j.req.head.verb), j.to->pattern, std::current_exception());
         }
         j.pending.reset();
         if (done && done->events) {
@@ -474,7 +491,9 @@ ss::future<> connection::flush() {
 ss::future<> connection::put(std::string_view bytes) {
     now_doing(activity::writing);
     // The sink only reads; temporary_buffer has no const form.
-    return _sink.put(ss::temporary_buffer<char>(const_cast<char*>(bytes.data()), bytes.size(), ss::deleter()))
+    return _sink
+        .put(ss::temporary_buffer<char>(
+            const_cast<char*>(bytes.data()), bytes.size(), ss::deleter()))
         .then([this] { return _sink.flush(); });
 }
 
@@ -534,7 +553,8 @@ ss::future<> connection::watch_for_end(event_source& events) {
     events.close();
 }
 
-// An answer that is followed by a reset may never be read: tell the client that we are done, then let it finish.
+// An answer that is followed by a reset may never be read: tell the client that we are done, then
+// let it finish.
 ss::future<> connection::linger() {
     _socket.shutdown_output();
     now_doing(activity::lingering);

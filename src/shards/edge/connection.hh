@@ -1,9 +1,11 @@
-// One HTTP/1.1 connection: its reader, its one writer, its deadlines. Owned by the core that accepted it.
+// One HTTP/1.1 connection: its reader, its one writer, its deadlines. Owned by the core that
+// accepted it.
 //
-// What may overlap: pipelined GET and HEAD requests run together, up to http.pipeline_max, and are answered in order;
-// any other request waits for those before it and is finished before the next begins. Nothing is read while answers
-// are owed, so a request's views into the input stay valid. All that is ready goes out in one write.
-// Deadlines: the server's janitor looks at `late()`; there is no timer per request.
+// What may overlap: pipelined GET and HEAD requests run together, up to http.pipeline_max, and are
+// answered in order; any other request waits for those before it and is finished before the next
+// begins. Nothing is read while answers are owed, so a request's views into the input stay valid.
+// All that is ready goes out in one write. Deadlines: the server's janitor looks at `late()`; there
+// is no timer per request.
 #pragma once
 
 #include "proto/http/chunked.hh"

@@ -14,7 +14,8 @@ constexpr size_t key_max_bytes = 256;
 
 result<void> check_key(const std::string& key) {
     if (key.empty() || key.size() > key_max_bytes) {
-        return fail(errc::bad_request, fmt::format("must have 1 to {} bytes", key_max_bytes), "key");
+        return fail(
+            errc::bad_request, fmt::format("must have 1 to {} bytes", key_max_bytes), "key");
     }
     return {};
 }
@@ -27,15 +28,19 @@ answer_future get(echo_service& echo, const request& req) {
     if (auto ok = check_key(req.param); !ok) {
         return refuse(std::move(ok.error()));
     }
-    return echo.get(req.param, req.expires).then([&req](result<loan<echo_answer>> found) -> result<answer> {
-        if (!found) {
-            return std::unexpected(std::move(found.error()));
-        }
-        const echo_answer& a = **found;
-        json_object out;
-        out.add("key", req.param).add("value", a.value.value).add("version", a.value.version).add("core", a.core);
-        return answer{http::response{.body = std::move(out).str()}, nullptr};
-    });
+    return echo.get(req.param, req.expires)
+        .then([&req](result<loan<echo_answer>> found) -> result<answer> {
+            if (!found) {
+                return std::unexpected(std::move(found.error()));
+            }
+            const echo_answer& a = **found;
+            json_object out;
+            out.add("key", req.param)
+                .add("value", a.value.value)
+                .add("version", a.value.version)
+                .add("core", a.core);
+            return answer{http::response{.body = std::move(out).str()}, nullptr};
+        });
 }
 
 answer_future put(echo_service& echo, const request& req) {
@@ -47,15 +52,16 @@ answer_future put(echo_service& echo, const request& req) {
     if (!ok) {
         return refuse(std::move(ok.error()));
     }
-    return echo.put(req.param, std::move(value), req.expires).then([&req](result<uint64_t> version) -> result<answer> {
-        if (!version) {
-            return std::unexpected(std::move(version.error()));
-        }
-        json_object out;
-        out.add("key", req.param).add("version", *version);
-        const uint16_t status = *version == 1 ? 201 : 200;
-        return answer{http::response{.status = status, .body = std::move(out).str()}, nullptr};
-    });
+    return echo.put(req.param, std::move(value), req.expires)
+        .then([&req](result<uint64_t> version) -> result<answer> {
+            if (!version) {
+                return std::unexpected(std::move(version.error()));
+            }
+            json_object out;
+            out.add("key", req.param).add("version", *version);
+            const uint16_t status = *version == 1 ? 201 : 200;
+            return answer{http::response{.status = status, .body = std::move(out).str()}, nullptr};
+        });
 }
 
 answer_future erase(echo_service& echo, const request& req) {
@@ -94,9 +100,12 @@ public:
 void add_echo_routes(http_server& server, ss::sharded<echo_service>& services) {
     using http::method;
     auto& echo = services.local();
-    server.routes.add(method::get, "/v1/echo/{}", [&echo](const request& r) { return get(echo, r); }, keyed);
-    server.routes.add(method::put, "/v1/echo/{}", [&echo](const request& r) { return put(echo, r); }, keyed);
-    server.routes.add(method::del, "/v1/echo/{}", [&echo](const request& r) { return erase(echo, r); }, keyed);
+    server.routes.add(
+        method::get, "/v1/echo/{}", [&echo](const request& r) { return get(echo, r); }, keyed);
+    server.routes.add(
+        method::put, "/v1/echo/{}", [&echo](const request& r) { return put(echo, r); }, keyed);
+    server.routes.add(
+        method::del, "/v1/echo/{}", [&echo](const request& r) { return erase(echo, r); }, keyed);
     server.routes.add(method::get, "/v1/echo-events", [&echo](const request&) {
         return ss::make_ready_future<result<answer>>(
             answer{{}, std::make_unique<echo_events>(echo.events())});

@@ -15,7 +15,8 @@ namespace sm = ss::metrics;
 
 namespace {
 
-constexpr unsigned refusals_max = 64; // polite refusals being written; beyond that a connection is just closed
+constexpr unsigned refusals_max =
+    64; // polite refusals being written; beyond that a connection is just closed
 constexpr auto janitor_period = std::chrono::milliseconds(100);
 
 ss::future<ss::shared_ptr<ss::tls::server_credentials>> make_credentials(const tls_config& c) {
@@ -25,7 +26,8 @@ ss::future<ss::shared_ptr<ss::tls::server_credentials>> make_credentials(const t
     co_return co_await builder.build_reloadable_server_credentials(
         [](const std::unordered_set<ss::sstring>& files, std::exception_ptr failed) {
             if (failed) {
-                edge_log.error("certificate files changed but cannot be used, the old ones stay: {}", failed);
+                edge_log.error(
+                    "certificate files changed but cannot be used, the old ones stay: {}", failed);
             } else {
                 edge_log.info("certificates loaded again ({} files changed)", files.size());
             }
@@ -107,8 +109,8 @@ ss::future<> http_server::listen() {
             _listener = ss::listen(address, how);
         }
     } catch (const std::system_error& e) {
-        throw std::runtime_error(fmt::format("cannot listen on {} ({}): {}", _options.listen, _options.config_key,
-            e.code().message()));
+        throw std::runtime_error(fmt::format("cannot listen on {} ({}): {}", _options.listen,
+            _options.config_key, e.code().message()));
     }
 }
 
@@ -117,7 +119,8 @@ void http_server::start() {
     const auto name = _options.name;
     _runtime.fibers.spawn("listener", name + ".accept", restart::on_failure, connection_backoff,
         [this](ss::abort_source& stop) {
-            return ss::with_scheduling_group(_options.group, [this, &stop] { return accept_loop(stop); });
+            return ss::with_scheduling_group(
+                _options.group, [this, &stop] { return accept_loop(stop); });
         });
     _runtime.fibers.spawn("janitor", name + ".janitor", restart::always, fiber_backoff,
         [this](ss::abort_source& stop) { return time_out_loop(stop); });
@@ -127,24 +130,26 @@ void http_server::register_metrics() {
     const auto listener = sm::label("listener")(_options.name);
     _metrics.add_group("http",
         {
-            sm::make_gauge("connections", [this] { return _connections.size(); }, sm::description("Open connections"), {listener}),
+            sm::make_gauge("connections", [this] { return _connections.size(); },
+                sm::description("Open connections"), {listener}),
             sm::make_gauge("sse_subscribers", [this] { return _sse_subscribers; },
                 sm::description("Event-stream subscribers"), {listener}),
             sm::make_counter("sse_dropped_total", [this] { return _sse_dropped; },
                 sm::description("Subscribers dropped because they fell behind"), {listener}),
         });
     for (auto* r : routes.all()) {
-        const std::vector<sm::label_instance> labels{
-            listener, sm::label("route")(r->pattern), sm::label("method")(std::string(name(r->verb)))};
-        _metrics.add_group("request",
-            {sm::make_histogram("latency_seconds", [r] { return r->latency.value(); },
-                sm::description("Time from head to answer"), labels)});
+        const std::vector<sm::label_instance> labels{listener, sm::label("route")(r->pattern),
+            sm::label("method")(std::string(name(r->verb)))};
+        _metrics.add_group("request", {sm::make_histogram(
+                                          "latency_seconds", [r] { return r->latency.value(); },
+                                          sm::description("Time from head to answer"), labels)});
         for (size_t status : {2, 4, 5}) {
             auto with_status = labels;
             with_status.push_back(sm::label("status")(fmt::format("{}xx", status)));
-            _metrics.add_group("http",
-                {sm::make_counter("requests_total", [r, status] { return r->by_class[status]; },
-                    sm::description("Answers by route and status"), with_status)});
+            _metrics.add_group(
+                "http", {sm::make_counter(
+                            "requests_total", [r, status] { return r->by_class[status]; },
+                            sm::description("Answers by route and status"), with_status)});
         }
     }
 }
@@ -158,10 +163,12 @@ ss::future<> http_server::accept_loop(ss::abort_source& stop) {
             failed = !_draining;
             if (failed) {
                 static thread_local ss::logger::rate_limit limit(std::chrono::seconds(5));
-                edge_log.log(ss::log_level::warn, limit, "{}: accept: {}", _options.name, std::current_exception());
+                edge_log.log(ss::log_level::warn, limit, "{}: accept: {}", _options.name,
+                    std::current_exception());
             }
         }
-        // Out of descriptors, or the client left before it was accepted: the next may be better, after a breath.
+        // Out of descriptors, or the client left before it was accepted: the next may be better,
+        // after a breath.
         if (failed) {
             co_await ss::sleep_abortable<ss::lowres_clock>(std::chrono::milliseconds(10), stop);
         }
@@ -189,7 +196,8 @@ void http_server::accepted(ss::accept_result client) {
         }
         return;
     }
-    auto fresh = std::make_unique<connection>(*this, std::move(client.connection), std::move(*permit));
+    auto fresh =
+        std::make_unique<connection>(*this, std::move(client.connection), std::move(*permit));
     // Not lost: the gate has it, and drain() waits for the gate.
     (void)ss::with_gate(_gate, [this, &fresh] { return serve(std::move(fresh)); });
 }
@@ -206,7 +214,8 @@ ss::future<> http_server::refuse(ss::connected_socket socket, error why) {
     try {
         auto out = socket.output();
         std::string text;
-        http::append_response(text, http::error_response(why, fmt::format("{:016x}", _runtime.random())),
+        http::append_response(text,
+            http::error_response(why, fmt::format("{:016x}", _runtime.random())),
             {.date = date_line(), .keep_alive = false, .head_only = false});
         co_await out.write(text);
         co_await out.close();

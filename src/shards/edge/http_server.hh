@@ -1,8 +1,10 @@
-// One HTTP listener on one core: accepts, admits, keeps the connections, times them out, drains them.
+// One HTTP listener on one core: accepts, admits, keeps the connections, times them out, drains
+// them.
 //
-// Which core: each core has an instance; Seastar deals new connections out evenly. A connection stays on its core.
-// How it stops: begin_drain() stops accepting, closes what is idle and refuses new requests with 503; drain() waits
-// for the rest until the deadline, then cuts them off and counts them.
+// Which core: each core has an instance; Seastar deals new connections out evenly. A connection
+// stays on its core. How it stops: begin_drain() stops accepting, closes what is idle and refuses
+// new requests with 503; drain() waits for the rest until the deadline, then cuts them off and
+// counts them.
 #pragma once
 
 #include "shards/edge/authorizer.hh"

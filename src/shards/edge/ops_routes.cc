@@ -59,7 +59,8 @@ core_status collect(runtime& r) {
     json_object core;
     core.add("core", ss::this_shard_id()).add("busy", r.busy());
     core.add("connections", r.admit.connections()).add("inflight", r.admit.inflight());
-    core.add("requests_total", r.requests_total).add("memory_used_bytes", memory.allocated_memory());
+    core.add("requests_total", r.requests_total)
+        .add("memory_used_bytes", memory.allocated_memory());
     core.add("memory_total_bytes", memory.total_memory());
     out.core = std::move(core).str();
     for (const auto& q : r.queues.queues()) {
@@ -67,7 +68,10 @@ core_status collect(runtime& r) {
     }
     for (const auto& f : r.fibers.alive()) {
         json_object fiber;
-        fiber.add("kind", f.kind).add("name", f.name).add("core", ss::this_shard_id()).add("restarts", f.restarts);
+        fiber.add("kind", f.kind)
+            .add("name", f.name)
+            .add("core", ss::this_shard_id())
+            .add("restarts", f.restarts);
         append_listed(out.fibers, std::move(fiber).str());
     }
     return out;
@@ -97,15 +101,18 @@ answer_future status(ss::sharded<runtime>& cores) {
     out.add("node", here.conf->node.name).add("version", product_version());
     out.add("phase", name(here.life.current())).add("missing", raw_json{missing_list(here.life)});
     out.add("uptime_s", here.life.uptime().count()).add("config_version", here.conf.version());
-    out.add("cores", raw_json{"[" + all.core + "]"}).add("queues", raw_json{"[" + all.queues + "]"});
-    out.add("phases", raw_json{phases_json(here.life)}).add("fibers", raw_json{"[" + all.fibers + "]"});
+    out.add("cores", raw_json{"[" + all.core + "]"})
+        .add("queues", raw_json{"[" + all.queues + "]"});
+    out.add("phases", raw_json{phases_json(here.life)})
+        .add("fibers", raw_json{"[" + all.fibers + "]"});
     co_return answer{http::response{.body = std::move(out).str()}, nullptr};
 }
 
 answer_future metrics() {
     auto text = co_await metrics_text();
-    co_return answer{
-        http::response{.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = std::move(text)}, nullptr};
+    co_return answer{http::response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                         .body = std::move(text)},
+        nullptr};
 }
 
 } // namespace
@@ -116,14 +123,16 @@ std::string_view product_version() noexcept {
 
 void add_health_route(http_server& server) {
     server.routes.add(
-        http::method::get, "/healthz", [](const request&) { return reply_json(R"({"alive":true})"); }, probe);
+        http::method::get, "/healthz",
+        [](const request&) { return reply_json(R"({"alive":true})"); }, probe);
 }
 
 void add_ops_routes(http_server& server, ss::sharded<runtime>& cores) {
     using http::method;
     add_health_route(server);
     auto& here = cores.local();
-    server.routes.add(method::get, "/readyz", [&here](const request&) { return ready(here); }, probe);
+    server.routes.add(
+        method::get, "/readyz", [&here](const request&) { return ready(here); }, probe);
     server.routes.add(
         method::get, "/version",
         [](const request&) {
@@ -133,7 +142,8 @@ void add_ops_routes(http_server& server, ss::sharded<runtime>& cores) {
         },
         probe);
     server.routes.add(method::get, "/metrics", [](const request&) { return metrics(); }, probe);
-    server.routes.add(method::get, "/v1/status", [&cores](const request&) { return status(cores); }, probe);
+    server.routes.add(
+        method::get, "/v1/status", [&cores](const request&) { return status(cores); }, probe);
 }
 
 } // namespace tidepool

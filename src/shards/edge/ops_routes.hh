@@ -1,4 +1,5 @@
-// The ops listener's routes: health, readiness, version, metrics, status. They never wait behind work.
+// The ops listener's routes: health, readiness, version, metrics, status. They never wait behind
+// work.
 #pragma once
 
 #include "shards/edge/http_server.hh"

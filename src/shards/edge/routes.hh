@@ -42,7 +42,8 @@ struct answer {
 };
 
 using answer_future = ss::future<result<answer>>;
-// Runs on the accepting core. May suspend; must not keep references into the request after its future resolved.
+// Runs on the accepting core. May suspend; must not keep references into the request after its
+// future resolved.
 using handler = std::function<answer_future(const request&)>;
 
 inline answer_future reply(http::response r) {
@@ -78,13 +79,14 @@ class router {
         using is_transparent = void;
     };
     std::unordered_map<std::string, methods, text_hash, std::equal_to<>> _exact;
-    std::unordered_map<std::string, methods, text_hash, std::equal_to<>> _prefixes; // with the final '/'
+    std::unordered_map<std::string, methods, text_hash, std::equal_to<>>
+        _prefixes; // with the final '/'
 
 public:
     struct match {
         route* found = nullptr;
-        bool path_known = false;       // 405 rather than 404
-        std::string_view param{};      // still encoded
+        bool path_known = false;  // 405 rather than 404
+        std::string_view param{}; // still encoded
     };
 
     void add(http::method verb, std::string pattern, handler h, route_options options = {});

@@ -21,7 +21,8 @@ admission_config parts(const admission_config& c) {
 
 // One second's worth may come at once.
 void set(token_bucket& bucket, uint64_t rate) {
-    bucket.set_rate(static_cast<double>(rate), static_cast<double>(rate), std::chrono::steady_clock::now());
+    bucket.set_rate(
+        static_cast<double>(rate), static_cast<double>(rate), std::chrono::steady_clock::now());
 }
 
 } // namespace
@@ -46,12 +47,14 @@ void admission::configure(const admission_config& c) {
     }
 }
 
-std::unexpected<error> admission::refuse(std::string_view kind, std::string_view what, std::chrono::seconds wait) {
+std::unexpected<error> admission::refuse(
+    std::string_view kind, std::string_view what, std::chrono::seconds wait) {
     _metrics.quota_reject.add(kind);
     return std::unexpected(error{errc::busy, std::string(what), {}, wait});
 }
 
-result<admission::connection_permit> admission::admit_connection(const ss::net::inet_address& address) {
+result<admission::connection_permit> admission::admit_connection(
+    const ss::net::inet_address& address) {
     assert_owner();
     if (_connections >= _limits.connections_max) {
         return refuse("connections", "too many connections");
@@ -107,14 +110,17 @@ result<void> admission::take_rate(client& row, double requests, double bytes) {
     }
     const auto now = std::chrono::steady_clock::now();
     if (requests > 0 && !row.requests.try_take(requests, now)) {
-        return refuse("requests_per_ip", "too many requests from this address", row.requests.wait_for(requests));
+        return refuse("requests_per_ip", "too many requests from this address",
+            row.requests.wait_for(requests));
     }
     if (requests > 0 && !_requests.try_take(requests, now)) {
         return refuse("requests", "too many requests", _requests.wait_for(requests));
     }
-    // A body may be larger than a second's worth: it passes when any bytes are left, and leaves a debt.
+    // A body may be larger than a second's worth: it passes when any bytes are left, and leaves a
+    // debt.
     if (bytes > 0 && !row.bytes.try_take(1, now)) {
-        return refuse("bytes_per_ip", "too many bytes from this address", row.bytes.wait_for(bytes));
+        return refuse(
+            "bytes_per_ip", "too many bytes from this address", row.bytes.wait_for(bytes));
     }
     if (bytes > 0 && !_bytes.try_take(1, now)) {
         return refuse("bytes", "too many bytes", _bytes.wait_for(bytes));
@@ -124,7 +130,8 @@ result<void> admission::take_rate(client& row, double requests, double bytes) {
     return {};
 }
 
-result<admission::count_permit> admission::admit_request(connection_permit& connection, uint64_t bytes) {
+result<admission::count_permit> admission::admit_request(
+    connection_permit& connection, uint64_t bytes) {
     assert_owner();
     if (_inflight >= _limits.inflight_max) {
         return refuse("inflight", "too many requests in flight");
@@ -135,7 +142,8 @@ result<admission::count_permit> admission::admit_request(connection_permit& conn
     return count_permit(_inflight, 1);
 }
 
-result<admission::count_permit> admission::admit_body(connection_permit& connection, uint64_t bytes) {
+result<admission::count_permit> admission::admit_body(
+    connection_permit& connection, uint64_t bytes) {
     assert_owner();
     if (bytes > _limits.memory_max_bytes - std::min(_memory, _limits.memory_max_bytes)) {
         return refuse("memory", "no memory for another body");

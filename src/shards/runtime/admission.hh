@@ -1,7 +1,9 @@
-// Admission: what the node takes on, decided on the accepting core before anything is read, queued or sent on.
+// Admission: what the node takes on, decided on the accepting core before anything is read, queued
+// or sent on.
 //
-// Node-wide limits are split evenly over the cores (rounded up), because connections are dealt out evenly and a shared
-// counter would be the one thing all cores write. So a limit of 256 on two cores is 128 on each.
+// Node-wide limits are split evenly over the cores (rounded up), because connections are dealt out
+// evenly and a shared counter would be the one thing all cores write. So a limit of 256 on two
+// cores is 128 on each.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -35,7 +37,8 @@ public:
         permit() = default;
         permit(Count& count, uint64_t amount) : _count(&count), _amount(amount) { count += amount; }
         permit(permit&& other) noexcept
-            : _count(std::exchange(other._count, nullptr)), _amount(std::exchange(other._amount, 0)) {}
+            : _count(std::exchange(other._count, nullptr)),
+              _amount(std::exchange(other._amount, 0)) {}
         permit& operator=(permit&& other) noexcept {
             std::swap(_count, other._count);
             std::swap(_amount, other._amount);
@@ -66,7 +69,8 @@ public:
         connection_permit() = default;
         connection_permit(admission& home, client& c) : _home(&home), _client(&c) {}
         connection_permit(connection_permit&& other) noexcept
-            : _home(std::exchange(other._home, nullptr)), _client(std::exchange(other._client, nullptr)) {}
+            : _home(std::exchange(other._home, nullptr)),
+              _client(std::exchange(other._client, nullptr)) {}
         connection_permit& operator=(connection_permit&& other) noexcept {
             std::swap(_home, other._home);
             std::swap(_client, other._client);
@@ -108,7 +112,8 @@ private:
     client& client_at(const ss::net::inet_address&);
     void left(client&) noexcept;
     void forget_oldest() noexcept;
-    std::unexpected<error> refuse(std::string_view kind, std::string_view what, std::chrono::seconds wait = {});
+    std::unexpected<error> refuse(
+        std::string_view kind, std::string_view what, std::chrono::seconds wait = {});
     result<void> take_rate(client&, double requests, double bytes);
 };
 

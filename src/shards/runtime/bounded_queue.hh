@@ -1,5 +1,5 @@
-// A bounded queue inside one core: any fiber may push, one fiber pops. Never grows past its capacity; what happens
-// when it is full is in its declaration.
+// A bounded queue inside one core: any fiber may push, one fiber pops. Never grows past its
+// capacity; what happens when it is full is in its declaration.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -58,7 +58,8 @@ public:
             co_await _not_full.wait(until.at(), [this] { return _closed || !_items.full(); });
         } catch (const ss::condition_variable_timed_out&) {
             ++_registered.counts.timed_out;
-            co_return fail(errc::timeout, fmt::format("queue {} stayed full", _registered.spec.name));
+            co_return fail(
+                errc::timeout, fmt::format("queue {} stayed full", _registered.spec.name));
         }
         co_return push(std::move(item));
     }

@@ -1,8 +1,10 @@
-// The configuration of a running node: an immutable snapshot on each core. A reader takes the snapshot once and sees
-// one version throughout, across any number of suspensions; a reload never changes a snapshot that someone holds.
+// The configuration of a running node: an immutable snapshot on each core. A reader takes the
+// snapshot once and sees one version throughout, across any number of suspensions; a reload never
+// changes a snapshot that someone holds.
 //
-// Reload, on core 0: read and check the file; stage a complete copy on every core; then switch every core. If
-// anything fails before the switch, nothing has changed anywhere. tests/models/config_swap.pml checks the protocol.
+// Reload, on core 0: read and check the file; stage a complete copy on every core; then switch
+// every core. If anything fails before the switch, nothing has changed anywhere.
+// tests/models/config_swap.pml checks the protocol.
 #pragma once
 
 #include "shards/runtime/config/load.hh"
@@ -21,7 +23,8 @@ class config_store : public owned {
 public:
     using listener = std::function<void(const config&)>;
 
-    explicit config_store(const config& initial) : _current(ss::make_lw_shared<const config>(initial)) {}
+    explicit config_store(const config& initial)
+        : _current(ss::make_lw_shared<const config>(initial)) {}
 
     const config_snapshot& snapshot() const noexcept { return _current; }
     // For a single read that does not outlive the statement.

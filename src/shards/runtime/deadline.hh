@@ -1,5 +1,5 @@
-// The moment a request is worth nothing any more. It travels with the request, across cores too: every core reads
-// the same monotonic clock.
+// The moment a request is worth nothing any more. It travels with the request, across cores too:
+// every core reads the same monotonic clock.
 #pragma once
 
 #include "shards/base/ss.hh"
@@ -15,7 +15,9 @@ class deadline {
 public:
     deadline() = default; // never
     explicit deadline(ss::lowres_clock::time_point at) : _at(at) {}
-    static deadline in(std::chrono::milliseconds wait) { return deadline(ss::lowres_clock::now() + wait); }
+    static deadline in(std::chrono::milliseconds wait) {
+        return deadline(ss::lowres_clock::now() + wait);
+    }
 
     ss::lowres_clock::time_point at() const noexcept { return _at; }
     bool expired() const noexcept { return ss::lowres_clock::now() >= _at; }

@@ -1,5 +1,6 @@
-// Broadcast inside one core: every subscriber sees every event, each at its own pace. The last 1024 events are kept;
-// a subscriber that falls further behind loses the oldest, is told how many, and nobody waits for it.
+// Broadcast inside one core: every subscriber sees every event, each at its own pace. The last 1024
+// events are kept; a subscriber that falls further behind loses the oldest, is told how many, and
+// nobody waits for it.
 #pragma once
 
 #include "shards/runtime/deadline.hh"
@@ -37,13 +38,15 @@ public:
         friend class event_bus;
 
     public:
-        explicit subscription(event_bus& bus) : _bus(bus), _cursor(bus._next) { bus._subscribers.push_back(*this); }
+        explicit subscription(event_bus& bus) : _bus(bus), _cursor(bus._next) {
+            bus._subscribers.push_back(*this);
+        }
         ~subscription() { _bus._subscribers.erase(_bus._subscribers.iterator_to(*this)); }
         subscription(const subscription&) = delete;
         subscription& operator=(const subscription&) = delete;
 
-        // The next event; nothing when closed or when `until` passes first. Must not be destroyed while someone
-        // waits in here: close() first.
+        // The next event; nothing when closed or when `until` passes first. Must not be destroyed
+        // while someone waits in here: close() first.
         ss::future<std::optional<Event>> next(deadline until = {}) {
             try {
                 co_await _news.wait(until.at(), [this] { return _closed || _cursor < _bus._next; });
@@ -84,9 +87,9 @@ public:
     event_bus(const queue_spec& spec, queue_registry& registry, size_t capacity = default_capacity)
         : _registered(spec, capacity, registry), _slots(capacity) {
         namespace sm = ss::metrics;
-        _metrics.add_group("bus",
-            {sm::make_counter("lagged_total", [this] { return _lagged; },
-                sm::description("Events that slow subscribers lost"), {sm::label("bus")(std::string(spec.name))})});
+        _metrics.add_group("bus", {sm::make_counter("lagged_total", [this] { return _lagged; },
+                                      sm::description("Events that slow subscribers lost"),
+                                      {sm::label("bus")(std::string(spec.name))})});
     }
 
     void publish(Event event) {

@@ -13,7 +13,8 @@ namespace {
 // Every group with its shares: one list for making, changing and removing them.
 template <typename Groups>
 auto each(Groups& g, const groups_config& c) {
-    using group = std::conditional_t<std::is_const_v<Groups>, const ss::scheduling_group, ss::scheduling_group>;
+    using group = std::conditional_t<std::is_const_v<Groups>, const ss::scheduling_group,
+        ss::scheduling_group>;
     struct row {
         const char* name;
         group& sg;
@@ -21,8 +22,8 @@ auto each(Groups& g, const groups_config& c) {
     };
     return std::array<row, 8>{{{"ops", g.ops, c.ops_shares}, {"edge", g.edge, c.edge_shares},
         {"lookup", g.lookup, c.lookup_shares}, {"gossip", g.gossip, c.gossip_shares},
-        {"commit", g.commit, c.commit_shares}, {"feed", g.feed, c.feed_shares}, {"crypto", g.crypto, c.crypto_shares},
-        {"background", g.background, c.background_shares}}};
+        {"commit", g.commit, c.commit_shares}, {"feed", g.feed, c.feed_shares},
+        {"crypto", g.crypto, c.crypto_shares}, {"background", g.background, c.background_shares}}};
 }
 
 } // namespace
@@ -69,8 +70,9 @@ ss::future<> hop_groups::destroy() {
 void hop_budget::reserve(hop_level level, unsigned credits) {
     auto& used = _used[static_cast<size_t>(level)];
     if (used + credits > hop_groups::share) {
-        throw std::runtime_error(fmt::format("mailboxes of level {} want {} credits a pair of cores; {} is the most",
-            std::to_underlying(level), used + credits, hop_groups::share));
+        throw std::runtime_error(
+            fmt::format("mailboxes of level {} want {} credits a pair of cores; {} is the most",
+                std::to_underlying(level), used + credits, hop_groups::share));
     }
     used += credits;
 }

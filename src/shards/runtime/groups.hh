@@ -29,12 +29,14 @@ struct scheduling_groups {
     ss::future<> destroy();
 };
 
-// The levels of calls between cores. A handler may only call on a later level, so two cores can never wait for each
-// other: request -> derived -> background. `reply` carries answers back; its handlers never wait at all.
+// The levels of calls between cores. A handler may only call on a later level, so two cores can
+// never wait for each other: request -> derived -> background. `reply` carries answers back; its
+// handlers never wait at all.
 enum class hop_level : uint8_t { request, derived, background, reply };
 
-// Seastar's limit for a group is split evenly over the other cores; `share` is what one sender gets towards one
-// receiver. Mailboxes reserve their credits from it when they are made, so credits never exceed it.
+// Seastar's limit for a group is split evenly over the other cores; `share` is what one sender gets
+// towards one receiver. Mailboxes reserve their credits from it when they are made, so credits
+// never exceed it.
 class hop_groups {
 public:
     // 16 mailboxes of the largest capacity (8192) on a level; a semaphore's count costs nothing.
@@ -45,8 +47,9 @@ public:
     ss::smp_service_group at(hop_level level) const { return _groups[static_cast<size_t>(level)]; }
 
 private:
-    std::array<ss::smp_service_group, 4> _groups{ss::default_smp_service_group(), ss::default_smp_service_group(),
-        ss::default_smp_service_group(), ss::default_smp_service_group()};
+    std::array<ss::smp_service_group, 4> _groups{ss::default_smp_service_group(),
+        ss::default_smp_service_group(), ss::default_smp_service_group(),
+        ss::default_smp_service_group()};
 };
 
 // One core's view of what the mailboxes took of each level's share.
@@ -56,7 +59,9 @@ class hop_budget {
 public:
     // Throws (at start-up) when a level has no room for another `credits` towards each core.
     void reserve(hop_level, unsigned credits);
-    void release(hop_level level, unsigned credits) noexcept { _used[static_cast<size_t>(level)] -= credits; }
+    void release(hop_level level, unsigned credits) noexcept {
+        _used[static_cast<size_t>(level)] -= credits;
+    }
 };
 
 } // namespace tidepool

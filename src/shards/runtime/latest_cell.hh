@@ -1,5 +1,5 @@
-// A cell inside one core that holds the latest value: a write replaces, a reader that comes late sees only the last.
-// For shutdown and configuration signals, where nobody wants the history.
+// A cell inside one core that holds the latest value: a write replaces, a reader that comes late
+// sees only the last. For shutdown and configuration signals, where nobody wants the history.
 #pragma once
 
 #include "shards/runtime/owner.hh"
@@ -29,7 +29,8 @@ public:
     void set(T value) {
         assert_owner();
         auto& counts = _registered.counts;
-        // A value that nobody saw before it was replaced was dropped; that is the policy, and it is counted.
+        // A value that nobody saw before it was replaced was dropped; that is the policy, and it is
+        // counted.
         counts.dropped += counts.depth;
         counts.depth = 1;
         ++counts.accepted;

@@ -20,7 +20,8 @@ void lifecycle::enter(phase next) {
 }
 
 std::chrono::seconds lifecycle::uptime() const {
-    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - _began);
+    return std::chrono::duration_cast<std::chrono::seconds>(
+        std::chrono::steady_clock::now() - _began);
 }
 
 } // namespace tidepool

@@ -1,5 +1,5 @@
-// Where the node is in its life, and what it still misses to be ready. Each core has a copy, changed through the
-// node, so that a probe answers without a hop.
+// Where the node is in its life, and what it still misses to be ready. Each core has a copy,
+// changed through the node, so that a probe answers without a hop.
 #pragma once
 
 #include "shards/runtime/owner.hh"
@@ -24,7 +24,9 @@ public:
         std::chrono::milliseconds after; // since the process began
     };
 
-    explicit lifecycle(std::chrono::steady_clock::time_point began) : _began(began) { enter(phase::starting); }
+    explicit lifecycle(std::chrono::steady_clock::time_point began) : _began(began) {
+        enter(phase::starting);
+    }
 
     void enter(phase);
     phase current() const noexcept { return _phase; }

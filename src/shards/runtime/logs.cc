@@ -13,9 +13,9 @@ ss::logger runtime_log("runtime");
 
 namespace {
 
-// Seastar writes whole lines: "INFO  2026-11-16 00:00:00,000 [shard 0:edge] http - text". This turns each into a
-// JSON object and hands it to the kernel in one write, so lines of different cores never mix. The line is put
-// together in memory of the calling thread; nothing is shared.
+// Seastar writes whole lines: "INFO  2026-11-16 00:00:00,000 [shard 0:edge] http - text". This
+// turns each into a JSON object and hands it to the kernel in one write, so lines of different
+// cores never mix. The line is put together in memory of the calling thread; nothing is shared.
 class json_line_buffer : public std::streambuf {
     static std::string& line() {
         thread_local std::string text;
@@ -62,8 +62,8 @@ protected:
 
 ss::log_level level_of(const std::string& name) {
     static const std::map<std::string, ss::log_level> levels{{"trace", ss::log_level::trace},
-        {"debug", ss::log_level::debug}, {"info", ss::log_level::info}, {"warn", ss::log_level::warn},
-        {"error", ss::log_level::error}};
+        {"debug", ss::log_level::debug}, {"info", ss::log_level::info},
+        {"warn", ss::log_level::warn}, {"error", ss::log_level::error}};
     return levels.at(name);
 }
 

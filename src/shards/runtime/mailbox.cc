@@ -20,7 +20,8 @@ mailbox_core::peer::peer(mailbox_core& home, ss::shard_id to, unsigned capacity)
 mailbox_core::mailbox_core(
     const queue_spec& spec, unsigned capacity, queue_registry& registry, mailbox_hops hops)
     // The depth counts calls of this core to all cores, so the capacity does as well.
-    : _registered(spec, uint64_t(capacity) * ss::smp::count, registry), _capacity(capacity), _hops(hops) {
+    : _registered(spec, uint64_t(capacity) * ss::smp::count, registry), _capacity(capacity),
+      _hops(hops) {
     _peers.reserve(ss::smp::count);
     for (unsigned to = 0; to < ss::smp::count; ++to) {
         _peers.emplace_back(*this, to, capacity);
@@ -70,7 +71,8 @@ ss::future<result<mailbox_credit>> mailbox_core::wait_credit(ss::shard_id to, de
 
 void mailbox_core::on_expiry::operator()(waiter& w) noexcept {
     ++home->_registered.counts.timed_out;
-    w.granted.set_value(fail(errc::timeout, fmt::format("queue {} stayed full", home->queue_name())));
+    w.granted.set_value(
+        fail(errc::timeout, fmt::format("queue {} stayed full", home->queue_name())));
 }
 
 void mailbox_core::give_back(ss::shard_id to) noexcept {
@@ -119,25 +121,29 @@ void mailbox_core::send(mailbox_call& call, ss::shard_id to) {
 
 void mailbox_core::flush(ss::shard_id to) noexcept {
     const auto batch = std::exchange(_peers[to].outbox, {});
-    // Not lost: every call of the batch is on our books until it is delivered, and _flushes_out until the hop is back.
-    (void)ss::smp::submit_to(to, _hops.call, [batch] { return run_batch(batch); })
-        .then([this](mailbox_call* done) {
-            while (done) {
-                std::exchange(done, done->next)->deliver();
-            }
-            --_flushes_out;
-            if (_closed) {
-                _changed.broadcast();
-            }
-        });
+    // Not lost: every call of the batch is on our books until it is delivered, and _flushes_out
+    // until the hop is back.
+    (void)ss::smp::submit_to(to, _hops.call, [batch] {
+        return run_batch(batch);
+    }).then([this](mailbox_call* done) {
+        while (done) {
+            std::exchange(done, done->next)->deliver();
+        }
+        --_flushes_out;
+        if (_closed) {
+            _changed.broadcast();
+        }
+    });
 }
 
-// On the receiver. Starts every call, in order; gives back those that are answered already. Never fails.
+// On the receiver. Starts every call, in order; gives back those that are answered already. Never
+// fails.
 ss::future<mailbox_call*> mailbox_core::run_batch(mailbox_batch batch) noexcept {
     mailbox_batch done;
     while (!batch.empty()) {
         auto* call = batch.pop();
-        // From here a call that is not done belongs to its continuation: it may be gone at any moment.
+        // From here a call that is not done belongs to its continuation: it may be gone at any
+        // moment.
         if (call->run()) {
             done.push(*call);
         }
@@ -190,7 +196,8 @@ ss::future<> mailbox_core::close(deadline drain) {
     try {
         co_await _changed.wait(drain.at(), [this] { return idle(); });
     } catch (const ss::condition_variable_timed_out&) {
-        runtime_log.warn("mailbox {}: {} calls aborted at the drain deadline", queue_name(), _in_flight.size());
+        runtime_log.warn(
+            "mailbox {}: {} calls aborted at the drain deadline", queue_name(), _in_flight.size());
     }
     while (!_in_flight.empty()) {
         auto& call = _in_flight.front();
@@ -203,8 +210,10 @@ ss::future<> mailbox_core::close(deadline drain) {
 ss::future<bool> mailbox_core::stop(deadline until) {
     assert_owner();
     try {
-        // Credits, too: a loan that is not freed would give its credit back to a mailbox that is gone.
-        co_await _changed.wait(until.at(), [this] { return _memory_out == 0 && _flushes_out == 0 && idle(); });
+        // Credits, too: a loan that is not freed would give its credit back to a mailbox that is
+        // gone.
+        co_await _changed.wait(
+            until.at(), [this] { return _memory_out == 0 && _flushes_out == 0 && idle(); });
     } catch (const ss::condition_variable_timed_out&) {
         runtime_log.error("mailbox {}: {} calls never came back", queue_name(), _memory_out);
         co_return false;

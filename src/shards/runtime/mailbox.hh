@@ -1,17 +1,21 @@
-// The mailbox: the only way between cores. A named, bounded, typed call to the core that owns a thing.
+// The mailbox: the only way between cores. A named, bounded, typed call to the core that owns a
+// thing.
 //
-//   auto answer = co_await _calls.try_call(owner_of(key), dl, [&](echo_service& s) { return s.get(key); });
+//   auto answer = co_await _calls.try_call(owner_of(key), dl, [&](echo_service& s) { return
+//   s.get(key); });
 //
-// Which core: each core has its own mailbox object and is the sender; the function runs on the receiving core, on that
-// core's instance of the service. The function and what it captured live in the sender's memory until the answer is
-// back, are freed there, and may be referred to while it runs; what the receiver keeps, it must copy.
-// Bounded: credits per (sender, receiver). No credit: try_call refuses with `busy` at once, call_within waits for one
-// up to a time (at most `capacity` callers) and then gives up with `timeout`. Calls to the own core pay too.
-// A credit is held until the answer is back on the sender; with a `loan` in the answer, until the loan is freed.
-// Hops: calls to the same core within one poll of the reactor travel together; an answer that is ready when the
-// batch was run returns with it, a later one on its own, so a slow call delays nobody.
-// Stop: close() refuses with `canceled`, waits for what is in flight up to the drain deadline, then answers the rest
-// with `canceled` and counts it as aborted. stop() waits for the receivers to let go of the memory.
+// Which core: each core has its own mailbox object and is the sender; the function runs on the
+// receiving core, on that core's instance of the service. The function and what it captured live in
+// the sender's memory until the answer is back, are freed there, and may be referred to while it
+// runs; what the receiver keeps, it must copy. Bounded: credits per (sender, receiver). No credit:
+// try_call refuses with `busy` at once, call_within waits for one up to a time (at most `capacity`
+// callers) and then gives up with `timeout`. Calls to the own core pay too. A credit is held until
+// the answer is back on the sender; with a `loan` in the answer, until the loan is freed. Hops:
+// calls to the same core within one poll of the reactor travel together; an answer that is ready
+// when the batch was run returns with it, a later one on its own, so a slow call delays nobody.
+// Stop: close() refuses with `canceled`, waits for what is in flight up to the drain deadline, then
+// answers the rest with `canceled` and counts it as aborted. stop() waits for the receivers to let
+// go of the memory.
 #pragma once
 
 #include "proto/base/errc.hh"
@@ -42,7 +46,8 @@ class mailbox_credit {
 public:
     mailbox_credit() = default;
     mailbox_credit(mailbox_core& home, ss::shard_id to) : _home(&home), _to(to) {}
-    mailbox_credit(mailbox_credit&& other) noexcept : _home(std::exchange(other._home, nullptr)), _to(other._to) {}
+    mailbox_credit(mailbox_credit&& other) noexcept
+        : _home(std::exchange(other._home, nullptr)), _to(other._to) {}
     mailbox_credit& operator=(mailbox_credit&& other) noexcept {
         std::swap(_home, other._home);
         std::swap(_to, other._to);
@@ -51,8 +56,8 @@ public:
     ~mailbox_credit();
 };
 
-// Memory of the other core inside an answer. It is freed on its own core, and the call's credit stays taken until
-// then, so that answers count against the bound like questions do.
+// Memory of the other core inside an answer. It is freed on its own core, and the call's credit
+// stays taken until then, so that answers count against the bound like questions do.
 template <typename T>
 class loan {
     ss::foreign_ptr<std::unique_ptr<T>> _value;
@@ -81,7 +86,8 @@ struct mailbox_call : public boost::intrusive::list_base_hook<> {
     deadline expires;
     mailbox_credit credit;
 
-    mailbox_call(mailbox_core& h, deadline dl, mailbox_credit c) : home(h), expires(dl), credit(std::move(c)) {}
+    mailbox_call(mailbox_core& h, deadline dl, mailbox_credit c)
+        : home(h), expires(dl), credit(std::move(c)) {}
     virtual ~mailbox_call() = default;
 
     // On the receiver. True: the answer is here. False: return_to_sender() will follow.
@@ -159,7 +165,8 @@ private:
     };
     using waiter_queue = ss::expiring_fifo<waiter, on_expiry, ss::lowres_clock>;
 
-    // Sends the batch of one receiver when the reactor gets to it: after everything that is ready now has run.
+    // Sends the batch of one receiver when the reactor gets to it: after everything that is ready
+    // now has run.
     struct flush_task final : public ss::task {
         mailbox_core& home;
         ss::shard_id to;
@@ -199,7 +206,8 @@ private:
     static void return_to_sender(detail::mailbox_call&) noexcept;
 };
 
-// A function and its answer. `Func` gets the receiver's Service& and returns result<T> or future<result<T>>.
+// A function and its answer. `Func` gets the receiver's Service& and returns result<T> or
+// future<result<T>>.
 template <typename Service, typename Func>
 struct typed_call final : detail::mailbox_call {
     using returned = std::invoke_result_t<Func&, Service&>;
@@ -223,7 +231,8 @@ struct typed_call final : detail::mailbox_call {
             store(std::move(pending));
             return true;
         }
-        // Not lost: the call is on the sender's books until return_to_sender(), and stop() waits for it.
+        // Not lost: the call is on the sender's books until return_to_sender(), and stop() waits
+        // for it.
         (void)std::move(pending).then_wrapped([this](ss::future<answer> f) {
             store(std::move(f));
             mailbox_core::return_to_sender(*this);
@@ -281,7 +290,8 @@ public:
         assert_owner();
         auto credit = try_credit(to);
         if (!credit) {
-            return ss::make_ready_future<answer_of<Func>>(std::unexpected(std::move(credit.error())));
+            return ss::make_ready_future<answer_of<Func>>(
+                std::unexpected(std::move(credit.error())));
         }
         return start(to, dl, std::move(*credit), std::move(func));
     }
@@ -304,7 +314,8 @@ public:
 
 private:
     template <typename Func>
-    ss::future<answer_of<Func>> start(ss::shard_id to, deadline dl, mailbox_credit credit, Func func) {
+    ss::future<answer_of<Func>> start(
+        ss::shard_id to, deadline dl, mailbox_credit credit, Func func) {
         auto call = std::make_unique<typed_call<Service, Func>>(
             *this, dl, std::move(credit), _services, std::move(func));
         auto answer = call->promise.get_future();

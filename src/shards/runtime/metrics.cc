@@ -11,9 +11,10 @@ namespace tidepool {
 namespace sm = ss::metrics;
 namespace smi = ss::metrics::impl;
 
-counter_family::counter_family(std::string group, std::string name, std::string label, std::string description,
-    std::initializer_list<std::string_view> known)
-    : _group(std::move(group)), _name(std::move(name)), _label(std::move(label)), _description(std::move(description)) {
+counter_family::counter_family(std::string group, std::string name, std::string label,
+    std::string description, std::initializer_list<std::string_view> known)
+    : _group(std::move(group)), _name(std::move(name)), _label(std::move(label)),
+      _description(std::move(description)) {
     for (const auto value : known) {
         at(value);
     }
@@ -28,8 +29,9 @@ uint64_t& counter_family::at(std::string_view value) {
     }
     const auto [row, fresh] = _counts.emplace(value, 0);
     if (fresh) {
-        _metrics.add_group(_group, {sm::make_counter(_name, [&n = row->second] { return n; },
-                                       sm::description(_description), {sm::label(_label)(std::string(value))})});
+        _metrics.add_group(
+            _group, {sm::make_counter(_name, [&n = row->second] { return n; },
+                        sm::description(_description), {sm::label(_label)(std::string(value))})});
     }
     return row->second;
 }
@@ -73,8 +75,9 @@ namespace {
 
 // Seastar registers these groups itself; every other group is ours.
 bool is_seastars(std::string_view group) {
-    static const std::set<std::string_view> groups{"alien", "io_queue", "memory", "network", "reactor", "scheduler",
-        "stall_detector", "httpd", "rpc", "smp", "data_sink", "tls", "logger", "file", "lsa"};
+    static const std::set<std::string_view> groups{"alien", "io_queue", "memory", "network",
+        "reactor", "scheduler", "stall_detector", "httpd", "rpc", "smp", "data_sink", "tls",
+        "logger", "file", "lsa"};
     return groups.contains(group) || group.starts_with("smp");
 }
 
@@ -91,8 +94,8 @@ void append_escaped(std::string& out, std::string_view value) {
     }
 }
 
-void append_sample(std::string& out, std::string_view family, std::string_view suffix, const smi::labels_type& labels,
-    std::string_view le, double value) {
+void append_sample(std::string& out, std::string_view family, std::string_view suffix,
+    const smi::labels_type& labels, std::string_view le, double value) {
     out += family;
     out += suffix;
     char separator = '{';
@@ -114,9 +117,11 @@ void append_sample(std::string& out, std::string_view family, std::string_view s
     fmt::format_to(std::back_inserter(out), "{}\n", value);
 }
 
-void append_histogram(std::string& out, std::string_view family, const smi::labels_type& labels, const sm::histogram& h) {
+void append_histogram(std::string& out, std::string_view family, const smi::labels_type& labels,
+    const sm::histogram& h) {
     for (const auto& bucket : h.buckets) {
-        append_sample(out, family, "_bucket", labels, fmt::format("{}", bucket.upper_bound), static_cast<double>(bucket.count));
+        append_sample(out, family, "_bucket", labels, fmt::format("{}", bucket.upper_bound),
+            static_cast<double>(bucket.count));
     }
     append_sample(out, family, "_bucket", labels, "+Inf", static_cast<double>(h.sample_count));
     append_sample(out, family, "_sum", labels, "", h.sample_sum);
@@ -152,7 +157,8 @@ ss::future<> collect(const smi::values_copy& core, std::map<std::string, family_
         if (family.metrics.empty()) {
             continue;
         }
-        const std::string name = (is_seastars(family.metrics.front().group_name()) ? "seastar_" : "")
+        const std::string name =
+            (is_seastars(family.metrics.front().group_name()) ? "seastar_" : "")
             + std::string(family.mf.name);
         auto& text = families[name];
         text.help = family.mf.d.str();
@@ -180,7 +186,8 @@ ss::future<std::string> metrics_text() {
     }
     std::string out;
     for (const auto& [name, family] : families) {
-        fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, family.help, name, family.type);
+        fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, family.help,
+            name, family.type);
         out += family.samples;
         co_await ss::coroutine::maybe_yield();
     }

@@ -1,5 +1,5 @@
-// Who may write what. `owned` remembers the core that made it; mutating methods begin with assert_owner(), in every
-// build: one compare.
+// Who may write what. `owned` remembers the core that made it; mutating methods begin with
+// assert_owner(), in every build: one compare.
 #pragma once
 
 #include "proto/base/hash.hh"

@@ -1,5 +1,6 @@
-// Every queue of the product declares itself here: name, capacity, who fills and who empties it, what happens when
-// it is full. docs/CONCURRENCY.md is printed from the declarations, the metrics and /v1/status from the counts.
+// Every queue of the product declares itself here: name, capacity, who fills and who empties it,
+// what happens when it is full. docs/CONCURRENCY.md is printed from the declarations, the metrics
+// and /v1/status from the counts.
 #pragma once
 
 #include "shards/base/ss.hh"
@@ -31,7 +32,8 @@ struct queue_spec {
     std::string_view counted; // what is counted when it overflows
 };
 
-// What a queue counts on its core. Everything accepted ends as done, timed out, canceled, dropped or aborted.
+// What a queue counts on its core. Everything accepted ends as done, timed out, canceled, dropped
+// or aborted.
 struct queue_counts {
     uint64_t capacity = 0;
     uint64_t depth = 0;
@@ -46,7 +48,8 @@ struct queue_counts {
 
 class queue_registry;
 
-// A queue as the registry of its core sees it. Registers for its lifetime; two of a name on a core are a bug.
+// A queue as the registry of its core sees it. Registers for its lifetime; two of a name on a core
+// are a bug.
 class registered_queue : public boost::intrusive::list_base_hook<> {
     queue_registry& _registry;
     ss::metrics::metric_groups _metrics;

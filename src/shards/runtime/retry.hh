@@ -25,10 +25,12 @@ struct retry_context {
     backoff_policy policy = call_backoff;
 };
 
-// Runs `attempt` (returns future<result<T>>) until it succeeds, fails for good, the tries are used up or a pause
-// would pass the deadline; the last answer is returned. `attempt` must outlive the future.
+// Runs `attempt` (returns future<result<T>>) until it succeeds, fails for good, the tries are used
+// up or a pause would pass the deadline; the last answer is returned. `attempt` must outlive the
+// future.
 template <typename Attempt>
-std::invoke_result_t<Attempt&> retry(retry_context context, idempotent_t, deadline dl, Attempt& attempt) {
+std::invoke_result_t<Attempt&> retry(
+    retry_context context, idempotent_t, deadline dl, Attempt& attempt) {
     backoff pauses(context.policy);
     while (true) {
         auto answer = co_await attempt();

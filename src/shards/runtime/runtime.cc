@@ -16,14 +16,12 @@ const std::string queues_ok = "queues_ok";
 } // namespace
 
 runtime::runtime(const runtime_seed& seed)
-    : conf(seed.configuration.values)
-    , groups(seed.groups)
-    , life(seed.began)
-    , admit(conf->admission, metrics)
-    // Each core draws from its own sequence.
-    , fibers(metrics, mix64(seed.random_seed + ss::this_shard_id()))
-    , random(mix64(~seed.random_seed + ss::this_shard_id()))
-    , _hops(seed.hops) {
+    : conf(seed.configuration.values), groups(seed.groups), life(seed.began),
+      admit(conf->admission, metrics)
+      // Each core draws from its own sequence.
+      ,
+      fibers(metrics, mix64(seed.random_seed + ss::this_shard_id())),
+      random(mix64(~seed.random_seed + ss::this_shard_id())), _hops(seed.hops) {
     conf.on_change([this](const config& c) {
         admit.configure(c.admission);
         groups.set_shares(c.groups);
@@ -41,8 +39,10 @@ mailbox_hops runtime::hops(hop_level level, unsigned capacity) {
 void runtime::sample() {
     const auto busy = ss::engine().total_busy_time();
     const auto idle = ss::engine().total_idle_time();
-    const double worked = std::chrono::duration<double>(busy - std::exchange(_busy_before, busy)).count();
-    const double slept = std::chrono::duration<double>(idle - std::exchange(_idle_before, idle)).count();
+    const double worked =
+        std::chrono::duration<double>(busy - std::exchange(_busy_before, busy)).count();
+    const double slept =
+        std::chrono::duration<double>(idle - std::exchange(_idle_before, idle)).count();
     _busy = worked / std::max(worked + slept, 1e-9);
     _crowded_samples = queues.crowded() > 0 ? _crowded_samples + 1 : 0;
     if (_crowded_samples >= crowded_samples_max) {

@@ -1,5 +1,5 @@
-// What every core has: configuration, metrics, queues, fibers, admission, life cycle. One instance per core, made
-// first and stopped last; services get it in their constructor.
+// What every core has: configuration, metrics, queues, fibers, admission, life cycle. One instance
+// per core, made first and stopped last; services get it in their constructor.
 #pragma once
 
 #include "shards/runtime/admission.hh"
@@ -43,8 +43,8 @@ public:
     // Where a mailbox of `capacity` credits travels; counts against the level's share.
     mailbox_hops hops(hop_level, unsigned capacity);
 
-    // Once a second: how busy the core was, and whether queues are 9/10 full; 30 such seconds in a row make the
-    // node not ready.
+    // Once a second: how busy the core was, and whether queues are 9/10 full; 30 such seconds in a
+    // row make the node not ready.
     void sample();
     double busy() const noexcept { return _busy; }
 

@@ -11,10 +11,12 @@ constexpr auto healthy_after = std::chrono::seconds(60);
 
 } // namespace
 
-void supervisor::spawn(std::string kind, std::string name, restart mode, backoff_policy policy, body run) {
+void supervisor::spawn(
+    std::string kind, std::string name, restart mode, backoff_policy policy, body run) {
     assert_owner();
     const auto row = _alive.insert(_alive.end(), {std::move(kind), std::move(name)});
-    // Not lost: the row stays in _alive until the fiber ends, and stop() waits for the list to empty.
+    // Not lost: the row stays in _alive until the fiber ends, and stop() waits for the list to
+    // empty.
     (void)keep(row, plan{mode, policy, std::move(run)});
 }
 
@@ -30,7 +32,8 @@ ss::future<> supervisor::keep(std::list<fiber_info>::iterator row, plan p) {
         } catch (...) {
             why = fmt::format("{}", std::current_exception());
         }
-        // One that ran well for a while starts its backoff anew: old failures say nothing about this one.
+        // One that ran well for a while starts its backoff anew: old failures say nothing about
+        // this one.
         if (ss::lowres_clock::now() - started > healthy_after) {
             pauses.reset();
         }
@@ -43,7 +46,8 @@ ss::future<> supervisor::keep(std::list<fiber_info>::iterator row, plan p) {
     _ended.broadcast();
 }
 
-ss::future<bool> supervisor::after_end(fiber_info& row, const plan& p, backoff& pauses, std::string why) {
+ss::future<bool> supervisor::after_end(
+    fiber_info& row, const plan& p, backoff& pauses, std::string why) {
     if (_stop.abort_requested()) {
         co_return false;
     }
@@ -59,7 +63,8 @@ ss::future<bool> supervisor::after_end(fiber_info& row, const plan& p, backoff& 
         }
         co_return false;
     }
-    runtime_log.warn("fiber {} failed: {}; starting again in {} ms", row.name, text, pause->count());
+    runtime_log.warn(
+        "fiber {} failed: {}; starting again in {} ms", row.name, text, pause->count());
     ++row.restarts;
     _metrics.service_restarts.add(row.name);
     _metrics.backoff_retries.add("fiber");

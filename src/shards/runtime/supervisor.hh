@@ -1,8 +1,10 @@
-// Keeps the background fibers of one core: starts them, restarts them with jittered backoff, stops them, and knows
-// the name of every one that is alive. Nothing runs in the background of a node that is not spawned here.
+// Keeps the background fibers of one core: starts them, restarts them with jittered backoff, stops
+// them, and knows the name of every one that is alive. Nothing runs in the background of a node
+// that is not spawned here.
 //
-// How it stops: stop() requests the abort source that every fiber was given, waits until the deadline, and counts
-// (and names) those that did not end. A fiber that failed too often makes the node fail closed through on_fatal.
+// How it stops: stop() requests the abort source that every fiber was given, waits until the
+// deadline, and counts (and names) those that did not end. A fiber that failed too often makes the
+// node fail closed through on_fatal.
 #pragma once
 
 #include "shards/base/backoff.hh"
@@ -41,7 +43,8 @@ public:
     void on_fatal(fatal_handler handler) { _on_fatal = std::move(handler); }
     void spawn(std::string kind, std::string name, restart, backoff_policy, body);
 
-    // Ends all fibers; the names of those still alive at the deadline, which were counted as aborted.
+    // Ends all fibers; the names of those still alive at the deadline, which were counted as
+    // aborted.
     ss::future<std::vector<std::string>> stop(deadline);
 
     const std::list<fiber_info>& alive() const noexcept { return _alive; }

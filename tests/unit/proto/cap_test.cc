@@ -375,6 +375,15 @@ BOOST_AUTO_TEST_CASE(packets_that_lead_a_reader_astray, *boost::unit_test::timeo
     }
 }
 
+// What stands after the padding is no part of a token; the leak check of a sanitized run watches
+// too.
+BOOST_AUTO_TEST_CASE(bytes_after_the_padding_are_refused) {
+    const auto token = minted({"method=PUT"});
+    for (const auto* after : {"=A", "=x=", "= ", "==junk", "=\n", "=====", "=MDAwMA", "-=", " "}) {
+        check_unauthorized(token + after);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(random_damage_never_crashes_and_never_widens) {
     auto random = test::random_for("capabilities/random_damage");
     const std::string_view alphabet =

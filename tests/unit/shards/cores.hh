@@ -1,4 +1,5 @@
-// The runtime on every core of the test's reactor, for tests of what stands on it. Use inside a Seastar thread.
+// The runtime on every core of the test's reactor, for tests of what stands on it. Use inside a
+// Seastar thread.
 #pragma once
 
 #include "seed.hh"
@@ -29,7 +30,8 @@ public:
     ~cores() {
         all.invoke_on_all([](runtime& r) {
                return r.fibers.stop(deadline::in(std::chrono::seconds(5))).discard_result();
-           }).get();
+           })
+            .get();
         all.stop().get();
     }
     runtime& here() { return all.local(); }

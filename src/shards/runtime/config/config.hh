@@ -1,5 +1,6 @@
-// The typed configuration tree. Plain values with their defaults; what each means, its range and whether it is
-// live is in schema.cc, the one place to add a key. Free of Seastar: tidepoolctl reads the same tree.
+// The typed configuration tree. Plain values with their defaults; what each means, its range and
+// whether it is live is in schema.cc, the one place to add a key. Free of Seastar: tidepoolctl
+// reads the same tree.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,9 @@ public:
     virtual void refused(const YAML::Mark&, const std::string& path, std::string_view what) = 0;
 };
 
-// Reads the parser's events instead of yaml-cpp's tree, which keeps the first of two equal keys, drops later
-// documents and lets aliases multiply: here each of these is found, and nothing is built in memory.
+// Reads the parser's events instead of yaml-cpp's tree, which keeps the first of two equal keys,
+// drops later documents and lets aliases multiply: here each of these is found, and nothing is
+// built in memory.
 class yaml_reader final : public YAML::EventHandler {
     struct level {
         std::string path;
@@ -64,7 +65,8 @@ public:
             end_value();
         }
     }
-    void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string& text) override {
+    void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+        const std::string& text) override {
         if (_skipping == 0 && awaits_key()) {
             take_key(mark, text);
         } else if (auto path = begin_value(mark)) {
@@ -72,7 +74,8 @@ public:
             end_value();
         }
     }
-    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+        YAML::EmitterStyle::value) override {
         if (auto path = begin_value(mark)) {
             _sink.misshapen(mark, *path, "is a list");
             end_value();
@@ -80,7 +83,8 @@ public:
         ++_skipping;
     }
     void OnSequenceEnd() override { --_skipping; }
-    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+        YAML::EmitterStyle::value) override {
         auto path = begin_value(mark);
         if (path && !path->empty() && find_field(*path)) {
             _sink.misshapen(mark, *path, "is a section");
@@ -190,7 +194,8 @@ private:
 
     void read_yaml(std::string_view yaml) {
         if (yaml.size() > file_max_bytes) {
-            problem(_sources.file, "", fmt::format("the file is longer than {} bytes", file_max_bytes));
+            problem(
+                _sources.file, "", fmt::format("the file is longer than {} bytes", file_max_bytes));
             return;
         }
         try {
@@ -213,7 +218,8 @@ private:
     void refused(const YAML::Mark& mark, const std::string& path, std::string_view what) override {
         problem(where(mark), path, std::string(what));
     }
-    void misshapen(const YAML::Mark& mark, const std::string& path, std::string_view what) override {
+    void misshapen(
+        const YAML::Mark& mark, const std::string& path, std::string_view what) override {
         const auto* field = find_field(path);
         if (field) {
             problem(where(mark), path, fmt::format("{}; {}", what, allowed(*field)));
@@ -230,7 +236,8 @@ private:
     }
 
     static std::string allowed(const config_field& field) {
-        return fmt::format("allowed: {}{}{}", field.allowed, field.unit.empty() ? "" : " ", field.unit);
+        return fmt::format(
+            "allowed: {}{}{}", field.allowed, field.unit.empty() ? "" : " ", field.unit);
     }
 
     void unknown(std::string at, std::string_view key) {
@@ -260,7 +267,8 @@ private:
         name.remove_prefix(std::string_view("TIDEPOOL_").size());
         while (!name.empty()) {
             const bool separator = name.starts_with("__");
-            key += separator ? '.' : static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
+            key += separator ? '.'
+                             : static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
             name.remove_prefix(separator ? 2 : 1);
         }
         return key;
@@ -279,13 +287,15 @@ private:
     void check_together() {
         const auto& c = _out.values;
         if (c.http.tls.enabled && (c.http.tls.cert_file.empty() || c.http.tls.key_file.empty())) {
-            problem(origin("http.tls.enabled"), "http.tls.enabled", "TLS needs http.tls.cert_file and http.tls.key_file");
+            problem(origin("http.tls.enabled"), "http.tls.enabled",
+                "TLS needs http.tls.cert_file and http.tls.key_file");
         }
         if (c.auth.required && c.auth.keys_file.empty()) {
             problem(origin("auth.required"), "auth.required", "capabilities need auth.keys_file");
         }
         if (c.reactor.poll && c.reactor.overprovisioned) {
-            problem(origin("reactor.poll"), "reactor.poll", "polling takes whole cores: set reactor.overprovisioned: false");
+            problem(origin("reactor.poll"), "reactor.poll",
+                "polling takes whole cores: set reactor.overprovisioned: false");
         }
         if (c.http.listen == c.ops.listen) {
             problem(origin("ops.listen"), "ops.listen", "must differ from http.listen");
@@ -365,7 +375,8 @@ std::string show_config(const config& c) {
     std::vector<std::string> open;
     for (const auto& field : config_schema()) {
         std::vector<std::string> names;
-        std::stringstream path(field.is_map() ? field.path.substr(0, field.path.size() - 2) : field.path);
+        std::stringstream path(
+            field.is_map() ? field.path.substr(0, field.path.size() - 2) : field.path);
         for (std::string name; std::getline(path, name, '.');) {
             names.push_back(name);
         }

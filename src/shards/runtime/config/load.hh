@@ -1,5 +1,6 @@
-// From file, environment and flags to one checked tree. Flags win over environment, environment over file, file
-// over defaults. All problems are reported together, each with where it stands and what is allowed.
+// From file, environment and flags to one checked tree. Flags win over environment, environment
+// over file, file over defaults. All problems are reported together, each with where it stands and
+// what is allowed.
 #pragma once
 
 #include "shards/runtime/config/config.hh"
@@ -38,7 +39,8 @@ using load_result = std::expected<loaded_config, std::vector<config_problem>>;
 // Reads the file named in the sources, then as below.
 load_result load_config(const config_sources&);
 
-// The same over a text that is in memory already; `file` is only for messages. What the fuzzer drives.
+// The same over a text that is in memory already; `file` is only for messages. What the fuzzer
+// drives.
 load_result load_config_text(std::string_view yaml, const config_sources&);
 
 // All TIDEPOOL_X__Y variables of this process. Names without "__" are not configuration.

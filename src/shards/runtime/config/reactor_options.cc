@@ -20,7 +20,8 @@ std::vector<std::string> reactor_options(const reactor_config& c) {
     option("--io-properties-file", c.io_properties_file);
     option("--blocked-reactor-notify-ms", fmt::to_string(c.blocked_notify_ms));
     option("--lock-memory", c.lock_memory ? "1" : "0");
-    // The node handles its signals itself; Seastar's own handler would stop the reactor under our feet.
+    // The node handles its signals itself; Seastar's own handler would stop the reactor under our
+    // feet.
     out.emplace_back("--no-handle-interrupt");
     if (c.poll) {
         out.emplace_back("--poll-mode");

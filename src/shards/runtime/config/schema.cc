@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <regex>
-#include <vector>
 #include <utility>
+#include <vector>
 
 namespace tidepool {
 
@@ -24,7 +24,8 @@ template <typename Access>
 config_field number(std::string path, Access at, uint64_t least, uint64_t most, std::string unit,
     life lifetime, std::string sentence) {
     auto allowed = fmt::format("{}..{}", least, most);
-    return {std::move(path), "whole number", std::move(unit), allowed, lifetime, std::move(sentence),
+    return {std::move(path), "whole number", std::move(unit), allowed, lifetime,
+        std::move(sentence),
         [=](config& c, std::string_view, std::string_view text) -> set_result {
             uint64_t value = 0;
             auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -73,10 +74,11 @@ config_field choice(std::string path, Access at, std::vector<std::string> choice
 
 // Text that matches a pattern; `allowed` explains the pattern to people.
 template <typename Access>
-config_field text(std::string path, Access at, std::string pattern, std::string allowed, life lifetime,
-    std::string sentence) {
+config_field text(std::string path, Access at, std::string pattern, std::string allowed,
+    life lifetime, std::string sentence) {
     return {std::move(path), "text", "", std::move(allowed), lifetime, std::move(sentence),
-        [=, shape = std::regex(pattern)](config& c, std::string_view, std::string_view value) -> set_result {
+        [=, shape = std::regex(pattern)](
+            config& c, std::string_view, std::string_view value) -> set_result {
             // std::regex recurses per character: a length limit first.
             if (value.size() > 1'024) {
                 return std::unexpected("is longer than 1024 characters");
@@ -135,8 +137,8 @@ bool is_address(std::string_view text) {
 
 template <typename Access>
 config_field address(std::string path, Access at, life lifetime, std::string sentence) {
-    return {std::move(path), "text", "", "an IP address and a port, 127.0.0.1:8080 or [::1]:8080", lifetime,
-        std::move(sentence),
+    return {std::move(path), "text", "", "an IP address and a port, 127.0.0.1:8080 or [::1]:8080",
+        lifetime, std::move(sentence),
         [=](config& c, std::string_view, std::string_view value) -> set_result {
             if (!is_address(value)) {
                 return std::unexpected("is no address");
@@ -154,31 +156,37 @@ const char* const path_pattern = R"([^\x00-\x1f]*)";
 void add_reactor(std::vector<config_field>& f) {
     f.push_back(number("reactor.cores", AT(reactor.cores), 0, 1'024, "cores", restart,
         "How many cores the node takes; 0 takes all it may run on."));
-    f.push_back(text("reactor.memory", AT(reactor.memory), R"((\d+[KMGT]?)?)", "a size such as 512M or 1G, or empty",
-        restart, "Memory for all cores together, taken at start; empty takes what the machine has left."));
-    f.push_back(choice("reactor.backend", AT(reactor.backend), {"auto", "epoll", "linux-aio", "io_uring"}, restart,
-        "Which kernel interface drives the reactor; auto lets Seastar choose."));
+    f.push_back(text("reactor.memory", AT(reactor.memory), R"((\d+[KMGT]?)?)",
+        "a size such as 512M or 1G, or empty", restart,
+        "Memory for all cores together, taken at start; empty takes what the machine has left."));
+    f.push_back(
+        choice("reactor.backend", AT(reactor.backend), {"auto", "epoll", "linux-aio", "io_uring"},
+            restart, "Which kernel interface drives the reactor; auto lets Seastar choose."));
     f.push_back(text("reactor.cpuset", AT(reactor.cpuset), R"((\d+(-\d+)?(,\d+(-\d+)?)*)?)",
-        "a list such as 0-3,8, or empty", restart, "The CPUs to run on, one core of the node pinned to each."));
-    f.push_back(text("reactor.hugepages", AT(reactor.hugepages), path_pattern, "a hugetlbfs mount point, or empty",
-        restart, "Where to take memory as huge pages from; empty uses ordinary pages."));
+        "a list such as 0-3,8, or empty", restart,
+        "The CPUs to run on, one core of the node pinned to each."));
+    f.push_back(text("reactor.hugepages", AT(reactor.hugepages), path_pattern,
+        "a hugetlbfs mount point, or empty", restart,
+        "Where to take memory as huge pages from; empty uses ordinary pages."));
     f.push_back(flag("reactor.poll", AT(reactor.poll), restart,
         "Busy-poll: lowest latency, and every core of the node shows 100 % CPU even when idle."));
     f.push_back(flag("reactor.overprovisioned", AT(reactor.overprovisioned), restart,
         "The machine is shared with others: do not pin threads, sleep when idle."));
     f.push_back(flag("reactor.lock_memory", AT(reactor.lock_memory), restart,
         "Lock all memory so that it is never swapped out."));
-    f.push_back(text("reactor.io_properties_file", AT(reactor.io_properties_file), path_pattern, "a path, or empty",
-        restart, "What iotune measured of the disk, for Seastar's I/O scheduler."));
+    f.push_back(text("reactor.io_properties_file", AT(reactor.io_properties_file), path_pattern,
+        "a path, or empty", restart,
+        "What iotune measured of the disk, for Seastar's I/O scheduler."));
     f.push_back(choice("reactor.network", AT(reactor.network), {"posix", "dpdk"}, restart,
         "The kernel's network stack, or Seastar's own over DPDK (needs a Seastar built with it)."));
-    f.push_back(number("reactor.blocked_notify_ms", AT(reactor.blocked_notify_ms), 1, hour_ms, "ms", restart,
-        "A task that holds its core longer than this is reported in the log."));
+    f.push_back(number("reactor.blocked_notify_ms", AT(reactor.blocked_notify_ms), 1, hour_ms, "ms",
+        restart, "A task that holds its core longer than this is reported in the log."));
 }
 
 void add_node(std::vector<config_field>& f) {
-    f.push_back(text("node.name", AT(node.name), R"([A-Za-z0-9._-]{1,64})", "1 to 64 of A-Z a-z 0-9 . _ -", restart,
-        "The node's name; capabilities with an audience must name it."));
+    f.push_back(
+        text("node.name", AT(node.name), R"([A-Za-z0-9._-]{1,64})", "1 to 64 of A-Z a-z 0-9 . _ -",
+            restart, "The node's name; capabilities with an audience must name it."));
     f.push_back(text("node.data_dir", AT(node.data_dir), R"([^\x00-\x1f]+)", "a path", restart,
         "Where journals and other durable state live."));
     f.push_back(number("node.drain_deadline_ms", AT(node.drain_deadline_ms), 1, 600'000, "ms", live,
@@ -186,15 +194,16 @@ void add_node(std::vector<config_field>& f) {
 }
 
 void add_http(std::vector<config_field>& f) {
-    f.push_back(address("http.listen", AT(http.listen), restart,
-        "Where the public HTTP listener binds."));
+    f.push_back(
+        address("http.listen", AT(http.listen), restart, "Where the public HTTP listener binds."));
     f.push_back(number("http.backlog", AT(http.backlog), 1, 65'535, "connections", restart,
         "Connections the kernel may hold ready before they are accepted."));
-    f.push_back(number("http.header_max_bytes", AT(http.header_max_bytes), 1'024, 64 * 1024, "bytes", live,
-        "Longest request line and headers together; beyond it the answer is 431."));
+    f.push_back(number("http.header_max_bytes", AT(http.header_max_bytes), 1'024, 64 * 1024,
+        "bytes", live, "Longest request line and headers together; beyond it the answer is 431."));
     f.push_back(number("http.body_max_bytes", AT(http.body_max_bytes), 0, 64 * mebi, "bytes", live,
         "Longest request body however it is framed or packed; beyond it the answer is 413."));
-    f.push_back(number("http.expansion_max_ratio", AT(http.expansion_max_ratio), 1, 1'000, "times", live,
+    f.push_back(number("http.expansion_max_ratio", AT(http.expansion_max_ratio), 1, 1'000, "times",
+        live,
         "How much a gzip or deflate body may grow when unpacked; beyond it the answer is 413."));
     f.push_back(number("http.read_timeout_ms", AT(http.read_timeout_ms), 10, hour_ms, "ms", live,
         "A head, and each 64 KiB of a body, must arrive within this."));
@@ -202,42 +211,49 @@ void add_http(std::vector<config_field>& f) {
         "A client that takes no answer for this long is disconnected."));
     f.push_back(number("http.idle_timeout_ms", AT(http.idle_timeout_ms), 10, hour_ms, "ms", live,
         "A connection without a request for this long is closed."));
-    f.push_back(number("http.request_deadline_ms", AT(http.request_deadline_ms), 1, hour_ms, "ms", live,
+    f.push_back(number("http.request_deadline_ms", AT(http.request_deadline_ms), 1, hour_ms, "ms",
+        live,
         "The deadline that travels with a request; a smaller X-Deadline-Ms of the client wins."));
     f.push_back(number("http.pipeline_max", AT(http.pipeline_max), 1, 1'024, "requests", live,
         "Pipelined requests of one connection that may be in flight together."));
     f.push_back(number("http.sse_queue_max", AT(http.sse_queue_max), 1, 65'536, "events", live,
         "Events held for a slow subscriber; one that falls further behind is dropped."));
-    f.push_back(number("http.sse_subscribers_max", AT(http.sse_subscribers_max), 1, 1'000'000, "subscribers", live,
-        "Event-stream subscribers of the node, split evenly over its cores."));
-    f.push_back(flag("http.tls.enabled", AT(http.tls.enabled), restart, "Serve HTTPS (TLS 1.3 only) instead of HTTP."));
+    f.push_back(number("http.sse_subscribers_max", AT(http.sse_subscribers_max), 1, 1'000'000,
+        "subscribers", live, "Event-stream subscribers of the node, split evenly over its cores."));
+    f.push_back(flag("http.tls.enabled", AT(http.tls.enabled), restart,
+        "Serve HTTPS (TLS 1.3 only) instead of HTTP."));
     f.push_back(text("http.tls.cert_file", AT(http.tls.cert_file), path_pattern, "a path", restart,
         "Certificate chain in PEM; a changed file is picked up without a restart."));
     f.push_back(text("http.tls.key_file", AT(http.tls.key_file), path_pattern, "a path", restart,
         "Private key in PEM; a changed file is picked up without a restart."));
     f.push_back(address("ops.listen", AT(ops.listen), restart,
         "Where health, readiness, metrics and status are served."));
-    f.push_back(number("ops.connections_max", AT(ops.connections_max), 1, 65'535, "connections", live,
-        "Connections to the ops listener, split evenly over the cores."));
+    f.push_back(number("ops.connections_max", AT(ops.connections_max), 1, 65'535, "connections",
+        live, "Connections to the ops listener, split evenly over the cores."));
 }
 
 void add_admission(std::vector<config_field>& f) {
-    f.push_back(number("admission.connections_max", AT(admission.connections_max), 1, 10'000'000, "connections", live,
-        "Public connections of the node, split evenly over its cores."));
-    f.push_back(number("admission.connections_per_ip_max", AT(admission.connections_per_ip_max), 1, 10'000'000,
-        "connections", live, "Public connections of one address, split evenly over the cores."));
-    f.push_back(number("admission.inflight_max", AT(admission.inflight_max), 1, 1'000'000, "requests", live,
-        "Requests being worked on, split evenly over the cores; beyond it the answer is 429."));
-    f.push_back(number("admission.requests_per_s", AT(admission.requests_per_s), 0, 1'000'000'000, "requests/s", live,
+    f.push_back(number("admission.connections_max", AT(admission.connections_max), 1, 10'000'000,
+        "connections", live, "Public connections of the node, split evenly over its cores."));
+    f.push_back(number("admission.connections_per_ip_max", AT(admission.connections_per_ip_max), 1,
+        10'000'000, "connections", live,
+        "Public connections of one address, split evenly over the cores."));
+    f.push_back(
+        number("admission.inflight_max", AT(admission.inflight_max), 1, 1'000'000, "requests", live,
+            "Requests being worked on, split evenly over the cores; beyond it the answer is 429."));
+    f.push_back(number("admission.requests_per_s", AT(admission.requests_per_s), 0, 1'000'000'000,
+        "requests/s", live,
         "Requests of the node in a second, split evenly over the cores; 0 is no limit."));
-    f.push_back(number("admission.requests_per_s_per_ip", AT(admission.requests_per_s_per_ip), 0, 1'000'000'000,
-        "requests/s", live, "The same for one address; 0 is no limit."));
-    f.push_back(number("admission.bytes_per_s", AT(admission.bytes_per_s), 0, 1'000'000'000'000, "bytes/s", live,
+    f.push_back(number("admission.requests_per_s_per_ip", AT(admission.requests_per_s_per_ip), 0,
+        1'000'000'000, "requests/s", live, "The same for one address; 0 is no limit."));
+    f.push_back(number("admission.bytes_per_s", AT(admission.bytes_per_s), 0, 1'000'000'000'000,
+        "bytes/s", live,
         "Request bytes of the node in a second, split evenly over the cores; 0 is no limit."));
-    f.push_back(number("admission.bytes_per_s_per_ip", AT(admission.bytes_per_s_per_ip), 0, 1'000'000'000'000,
-        "bytes/s", live, "The same for one address; 0 is no limit."));
-    f.push_back(number("admission.memory_max_bytes", AT(admission.memory_max_bytes), mebi, 1'024 * 1'024 * mebi,
-        "bytes", live, "Memory for request bodies, split evenly over the cores; taken before a body is read."));
+    f.push_back(number("admission.bytes_per_s_per_ip", AT(admission.bytes_per_s_per_ip), 0,
+        1'000'000'000'000, "bytes/s", live, "The same for one address; 0 is no limit."));
+    f.push_back(number("admission.memory_max_bytes", AT(admission.memory_max_bytes), mebi,
+        1'024 * 1'024 * mebi, "bytes", live,
+        "Memory for request bodies, split evenly over the cores; taken before a body is read."));
     f.push_back(flag("auth.required", AT(auth.required), live,
         "Every public request must carry a capability (Authorization: Bearer)."));
     f.push_back(text("auth.keys_file", AT(auth.keys_file), path_pattern, "a path, or empty", live,
@@ -260,12 +276,16 @@ void add_groups(std::vector<config_field>& f) {
 }
 
 void add_log_and_echo(std::vector<config_field>& f) {
-    f.push_back(choice("log.level", AT(log.level), log_levels, live, "The level of every logger not named below."));
-    f.push_back(choice("log.format", AT(log.format), {"text", "json"}, restart, "Lines for people or for machines."));
+    f.push_back(choice("log.level", AT(log.level), log_levels, live,
+        "The level of every logger not named below."));
+    f.push_back(choice("log.format", AT(log.format), {"text", "json"}, restart,
+        "Lines for people or for machines."));
     f.push_back(level_map("log.levels.*", live, "The level of one logger, by its name."));
-    f.push_back(flag("echo.enabled", AT(echo.enabled), restart, "Serve the example service under /v1/echo."));
-    f.push_back(number("echo.mailbox_capacity", AT(echo.mailbox_capacity), 1, 8'192, "calls", restart,
-        "Calls from one core to another that may be in flight; beyond it the answer is 429."));
+    f.push_back(flag(
+        "echo.enabled", AT(echo.enabled), restart, "Serve the example service under /v1/echo."));
+    f.push_back(
+        number("echo.mailbox_capacity", AT(echo.mailbox_capacity), 1, 8'192, "calls", restart,
+            "Calls from one core to another that may be in flight; beyond it the answer is 429."));
     f.push_back(number("echo.value_max_bytes", AT(echo.value_max_bytes), 1, mebi, "bytes", live,
         "Longest value that may be stored."));
     f.push_back(number("echo.keys_max", AT(echo.keys_max), 1, 100'000'000, "keys", live,
@@ -294,7 +314,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
         size_t diagonal = std::exchange(row[0], i);
         for (size_t j = 1; j <= b.size(); ++j) {
             const size_t above = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            row[j] =
+                std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
             diagonal = above;
         }
     }

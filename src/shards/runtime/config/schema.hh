@@ -1,4 +1,5 @@
-// Every configuration key: default, range, unit, sentence, live or restart. docs/CONFIG.md is printed from this.
+// Every configuration key: default, range, unit, sentence, live or restart. docs/CONFIG.md is
+// printed from this.
 #pragma once
 
 #include "shards/runtime/config/config.hh"
@@ -24,8 +25,11 @@ struct config_field {
     std::string allowed;
     life lifetime;
     std::string sentence;
-    // Sets from text; the error says what is wrong with the value. `key` is the last name of a "*" path.
-    std::function<std::expected<void, std::string>(config&, std::string_view key, std::string_view text)> set;
+    // Sets from text; the error says what is wrong with the value. `key` is the last name of a "*"
+    // path.
+    std::function<std::expected<void, std::string>(
+        config&, std::string_view key, std::string_view text)>
+        set;
     // The value as text, for show, docs and comparing.
     std::function<std::string(const config&)> get;
 
@@ -37,7 +41,8 @@ std::span<const config_field> config_schema();
 // The field for a full key ("log.levels.edge" finds "log.levels.*"), or null.
 const config_field* find_field(std::string_view key);
 
-// A YAML scalar in single quotes, in which only the quote itself needs doubling. No value holds a line break.
+// A YAML scalar in single quotes, in which only the quote itself needs doubling. No value holds a
+// line break.
 std::string yaml_quoted(std::string_view value);
 
 // The closest known key, for "did you mean".
