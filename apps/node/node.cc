@@ -194,10 +194,7 @@ ss::future<> node::load_keys() {
 }
 
 // Read, check, swap. A problem anywhere changes nothing and is logged in full.
-ss::future<> node::reload_configuration() {
-    if (std::exchange(_reloading, true)) {
-        co_return;
-    }
+ss::future<> node::reload_once() {
     try {
         std::string text;
         if (!_sources.file.empty()) {
@@ -225,7 +222,19 @@ ss::future<> node::reload_configuration() {
     } catch (...) {
         node_log.error("configuration or keys not changed: {}", std::current_exception());
     }
-    _reloading = false;
+}
+
+// Signals that come while one is being worked on are one more reload together: the latest file
+// wins.
+ss::future<> node::reload_configuration() {
+    if (++_reloads_asked > 1) {
+        co_return;
+    }
+    while (_reloads_asked > 0) {
+        const auto asked = _reloads_asked;
+        co_await reload_once();
+        _reloads_asked = _reloads_asked > asked ? 1 : 0;
+    }
 }
 
 void node::announce_ready() {
@@ -249,7 +258,7 @@ ss::future<bool> node::drain() {
         [](echo_service& s) { return s.drained(deadline::in(let_go_time)); }, true,
         std::logical_and<>());
     const bool ops = co_await _ops.map_reduce0(
-        [](http_server& s) { return s.drain(deadline::in(std::chrono::milliseconds(100))); }, true,
+        [](http_server& s) { return s.drain(deadline::in(std::chrono::seconds(1))); }, true,
         std::logical_and<>());
     const auto left = co_await _runtime.map_reduce0(
         [](runtime& r) { return r.fibers.stop(deadline::in(let_go_time)); },

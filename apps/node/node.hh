@@ -47,7 +47,7 @@ private:
         bool failed = false;
     };
     std::optional<latest_cell<stop_request>> _stop;
-    bool _reloading = false;
+    unsigned _reloads_asked = 0;
 
     ss::future<> start();
     ss::future<> start_listener(ss::sharded<http_server>&, listener_options);
@@ -56,6 +56,7 @@ private:
     void watch_pressure();
     ss::future<> load_keys();
     ss::future<> reload_configuration();
+    ss::future<> reload_once();
     void announce_ready();
     ss::future<bool> drain();
     ss::future<> stop_everything();

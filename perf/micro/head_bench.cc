@@ -1,5 +1,5 @@
-// Our request-head parser against the one that Seastar generates, on a short request (what wrk sends) and on one
-// like a browser's.
+// Our request-head parser against the one that Seastar generates, on a short request (what wrk
+// sends) and on one like a browser's.
 #include "proto/http/head.hh"
 #include "side_by_side.hh"
 

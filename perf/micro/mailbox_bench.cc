@@ -1,5 +1,6 @@
-// A call through a mailbox against the bare smp::submit_to it stands on: time per call from core 0 to core 1, one at
-// a time and with 64 in flight. The bare one has no bound, no deadline, no counters and no way to close.
+// A call through a mailbox against the bare smp::submit_to it stands on: time per call from core 0
+// to core 1, one at a time and with 64 in flight. The bare one has no bound, no deadline, no
+// counters and no way to close.
 #include "shards/runtime/mailbox.hh"
 #include "side_by_side.hh"
 
@@ -54,8 +55,8 @@ void compare(const call& ours, const call& bare, unsigned in_flight, std::string
         our_times.push_back(ns_a_call(ours, in_flight));
         bare_times.push_back(ns_a_call(bare, in_flight));
     }
-    perf::print_ratio(name, "mailbox", perf::median(our_times), "submit_to", perf::median(bare_times),
-        "ns/call");
+    perf::print_ratio(
+        name, "mailbox", perf::median(our_times), "submit_to", perf::median(bare_times), "ns/call");
 }
 
 void run() {
@@ -76,8 +77,9 @@ void run() {
                 });
         };
         const call bare = [&targets] {
-            return ss::smp::submit_to(1, [&targets] { return ++targets.local().calls; })
-                .discard_result();
+            return ss::smp::submit_to(1, [&targets] {
+                return ++targets.local().calls;
+            }).discard_result();
         };
         ns_a_call(ours, 64); // warm
         ns_a_call(bare, 64);

@@ -1,5 +1,5 @@
-// Two ways to do a thing, measured in turns in one run: the machine's moods hit both. Prints both medians and the
-// ratio; ratios are what counts, times are for orientation.
+// Two ways to do a thing, measured in turns in one run: the machine's moods hit both. Prints both
+// medians and the ratio; ratios are what counts, times are for orientation.
 #pragma once
 
 #include <algorithm>

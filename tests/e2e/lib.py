@@ -110,9 +110,13 @@ class Client:
         sock.settimeout(PATIENCE_S)
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        sock.connect((LOOPBACK, port))
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock = tls.wrap_socket(sock, server_hostname="localhost") if tls else sock
+        try:
+            sock.connect((LOOPBACK, port))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sock = tls.wrap_socket(sock, server_hostname="localhost") if tls else sock
+        except OSError:
+            sock.close()
+            raise
         self._received = b""
 
     def __enter__(self):
@@ -313,6 +317,11 @@ class Node:
 
     def log(self):
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def complaints(self):
+        """Lines of the log above INFO, without what Seastar says of every sanitizer build."""
+        usual = re.compile(r"INFO |WARNING: debug mode|.*compiled with default allocator")
+        return [line for line in self.log().splitlines() if not usual.match(line)]
 
     def wait_for_log(self, text, times=1):
         poll(lambda: self.log().count(text) >= times, f"{text!r} in the log")

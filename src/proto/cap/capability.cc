@@ -62,7 +62,11 @@ std::optional<packet> take_packet(std::string_view& rest) {
 bool well_formed(std::string_view token) {
     std::string inner(token.size(), '\0');
     size_t size = 0;
-    token = token.substr(0, token.find('='));
+    const auto padding = token.size() - (token.find_last_not_of('=') + 1);
+    if (padding > 2) {
+        return false;
+    }
+    token.remove_suffix(padding);
     if (sodium_base642bin(reinterpret_cast<unsigned char*>(inner.data()), inner.size(),
             token.data(), token.size(), nullptr, &size, nullptr,
             sodium_base64_VARIANT_URLSAFE_NO_PADDING)

@@ -106,6 +106,9 @@ result<void> parse_json(std::string_view body, std::span<const json_field> field
     if (fields.size() > 64) {
         return fail(errc::internal, "more than 64 fields");
     }
+    if (body.empty()) {
+        return bad("body", "must be a JSON object");
+    }
     // One parser a thread: its buffers grow to the largest body seen, which the edge bounds.
     thread_local dom::parser parser;
     dom::element document;

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t output_keep_bytes = 64 * 1024; // a larger output buffer is given back after use
+constexpr size_t body_keep_bytes = 4 * 1024;
 constexpr size_t output_flush_bytes =
     256 * 1024; // owed answers are written once they are this many bytes
 constexpr size_t body_progress_bytes = 64 * 1024; // the read timeout begins anew with each of these
@@ -100,7 +101,9 @@ void connection::cut_off() noexcept {
 }
 
 void connection::begin_drain() noexcept {
-    if (_doing == activity::idle) {
+    if (_events) {
+        _events->close();
+    } else if (_doing == activity::idle) {
         // What is in the kernel's buffer can still be read, and is refused; then comes the end.
         _socket.shutdown_input();
     }
@@ -137,8 +140,11 @@ ss::future<> connection::run() noexcept {
 ss::future<> connection::serve() {
     _socket.set_nodelay(true);
     _socket.set_keepalive(true);
+    // A TLS handshake happens inside the first read, and must not take its time.
+    bool fresh_tls = _server._options.tls.enabled;
     while (!_closing) {
-        now_doing(_input.empty() ? activity::idle : activity::reading);
+        const bool waiting = _input.empty() && !std::exchange(fresh_tls, false);
+        now_doing(waiting ? activity::idle : activity::reading);
         if (!co_await fill()) {
             co_return;
         }
@@ -204,6 +210,11 @@ ss::future<> connection::serve_input() {
 // One request, whose head is in _spare.
 ss::future<> connection::serve_one(size_t head_bytes) {
     auto j = take_job();
+    if (j->req.head.has_body()) {
+        // Reading on replaces _input; the head's views need its bytes for as long as the request
+        // lives.
+        j->head_bytes = _input.share(0, head_bytes);
+    }
     _input.trim_front(head_bytes);
     auto admitted = admit(*j, head_bytes);
     const bool alone =
@@ -221,11 +232,9 @@ ss::future<> connection::serve_one(size_t head_bytes) {
         _spare = std::move(j);
         co_return;
     }
-    auto pending = j->to->handle(j->req);
-    if (pending.available() && _owed.empty()) {
-        auto done = pending.failed()
-                        ? (pending.ignore_ready_future(), result<answer>(fail(errc::internal)))
-                        : pending.get();
+    auto pending = ss::futurize_invoke(j->to->handle, j->req);
+    if (pending.available() && !pending.failed() && _owed.empty()) {
+        auto done = pending.get();
         if (done && done->events) {
             co_await stream(*j, std::move(done->events));
         } else {
@@ -251,7 +260,6 @@ result<void> connection::admit(job& j, size_t head_bytes) {
     }
     if (_server._draining && !j.to->options.always) {
         _runtime.metrics.not_ready.add("draining");
-        _closing = true;
         return fail(errc::not_ready, "the node is stopping");
     }
     if (!_server._options.admitted) {
@@ -434,8 +442,13 @@ void connection::answer_job(job& j, result<answer>&& done) {
         ++j.to->by_class[r.status / 100 % 6];
         j.to->latency.record(std::chrono::steady_clock::now() - j.began);
     }
-    j.place = {};
+    // A large body's memory goes before its permit does.
+    j.head_bytes = {};
+    if (j.body.capacity() > body_keep_bytes) {
+        j.body = {};
+    }
     j.memory = {};
+    j.place = {};
 }
 
 void connection::answer_error(job& j, error e) {
@@ -476,7 +489,7 @@ ss::future<> connection::flush() {
     if (_output.empty()) {
         co_return;
     }
-    const auto before = std::exchange(_doing, _doing);
+    const auto before = _doing;
     co_await put(_output);
     _output.clear();
     if (_output.capacity() > output_keep_bytes) {
@@ -506,8 +519,13 @@ ss::future<> connection::stream(job& j, std::unique_ptr<event_source> events) {
         co_return;
     }
     http::append_stream_head(_output, "text/event-stream", _server.date_line());
+    if (j.req.head.verb == http::method::head) {
+        events->close();
+        co_return;
+    }
     j.place = {};
     ++_server._sse_subscribers;
+    _events = events.get();
     auto watcher = watch_for_end(*events);
     std::exception_ptr failed;
     try {
@@ -529,7 +547,10 @@ ss::future<> connection::stream(job& j, std::unique_ptr<event_source> events) {
     } catch (...) {
         failed = std::current_exception();
     }
+    _events = nullptr;
     --_server._sse_subscribers;
+    _server._sse_dropped +=
+        _timed_out ? 1 : 0; // it took nothing for so long that the write timed out
     events->close();
     cut_off();
     co_await std::move(watcher);

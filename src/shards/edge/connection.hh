@@ -34,8 +34,9 @@ private:
     // A request that is being worked on, with everything that must live as long.
     struct job {
         request req;
-        std::string body;    // if it had to be put together
-        std::string corr_id; // the client's, or empty
+        ss::temporary_buffer<char> head_bytes; // what req.head points into, if there is a body
+        std::string body;                      // if it had to be put together
+        std::string corr_id;                   // the client's, or empty
         route* to = nullptr;
         std::chrono::steady_clock::time_point began;
         admission::count_permit place;
@@ -55,6 +56,7 @@ private:
     std::string _output;
     std::unique_ptr<job> _spare;
     std::deque<std::unique_ptr<job>> _owed; // in order of arrival
+    event_source* _events = nullptr;        // while it streams
     bool _closing = false;
     bool _timed_out = false;
     activity _doing = activity::idle;
