@@ -117,7 +117,7 @@ ss::future<> node::start() {
     co_await _echo.start(std::ref(_runtime), std::ref(_echo));
     co_await start_listener(_ops, ops_listener());
     co_await start_listener(_http, http_listener());
-    co_await load_keys();
+    co_await use_keys(co_await read_keys(c));
     co_await start_accepting();
     watch_pressure();
     co_await _runtime.invoke_on_all([](runtime& r) {
@@ -180,17 +180,21 @@ void node::watch_pressure() {
     });
 }
 
-ss::future<> node::load_keys() {
-    const auto path = _runtime.local().conf->auth.keys_file;
-    if (path.empty()) {
-        co_return;
+// Empty for no file.
+ss::future<cap::keyring> node::read_keys(const config& c) {
+    if (c.auth.keys_file.empty()) {
+        co_return cap::keyring();
     }
-    auto keys = co_await read_keyring(path);
+    auto keys = co_await read_keyring(c.auth.keys_file);
     if (!keys) {
         throw std::runtime_error(fmt::format("{}: {}", keys.error().field, keys.error().message));
     }
-    co_await _http.invoke_on_all([&keys = *keys](http_server& s) { s.auth.set_keys(keys); });
-    node_log.info("{} root keys loaded", keys->size());
+    co_return std::move(*keys);
+}
+
+ss::future<> node::use_keys(cap::keyring keys) {
+    co_await _http.invoke_on_all([&keys](http_server& s) { s.auth.set_keys(keys); });
+    node_log.info("{} root keys in force", keys.size());
 }
 
 // Read, check, swap. A problem anywhere changes nothing and is logged in full.
@@ -207,7 +211,10 @@ ss::future<> node::reload_once() {
                 node_log.error("configuration not changed: {}", problem.text());
             }
         } else {
+            // The keys first: whatever is wrong with them must change nothing either.
+            auto keys = co_await read_keys(next->values);
             const auto diff = co_await reload(_runtime, next->values);
+            co_await use_keys(std::move(keys));
             for (const auto& change : diff.live) {
                 node_log.info(
                     "configuration: {} changed from {} to {}", change.key, change.from, change.to);
@@ -216,7 +223,6 @@ ss::future<> node::reload_once() {
                 node_log.warn("configuration: {} needs a restart to change from {} to {}",
                     change.key, change.from, change.to);
             }
-            co_await load_keys();
             node_log.info("configuration version {} in force", _runtime.local().conf.version());
         }
     } catch (...) {

@@ -54,7 +54,8 @@ private:
     ss::future<> start_accepting();
     void watch_signals();
     void watch_pressure();
-    ss::future<> load_keys();
+    static ss::future<cap::keyring> read_keys(const config&);
+    ss::future<> use_keys(cap::keyring);
     ss::future<> reload_configuration();
     ss::future<> reload_once();
     void announce_ready();

@@ -27,7 +27,9 @@ inline uint64_t hash64(std::string_view bytes, uint64_t seed = 0) noexcept {
         bytes.remove_prefix(8);
     }
     uint64_t tail = 0;
-    std::memcpy(&tail, bytes.data(), bytes.size());
+    if (!bytes.empty()) {
+        std::memcpy(&tail, bytes.data(), bytes.size());
+    }
     return mix64(h ^ tail);
 }
 

@@ -107,7 +107,7 @@ result<void> parse_json(std::string_view body, std::span<const json_field> field
         return fail(errc::internal, "more than 64 fields");
     }
     if (body.empty()) {
-        return bad("body", "must be a JSON object");
+        return bad("body", "no valid JSON");
     }
     // One parser a thread: its buffers grow to the largest body seen, which the edge bounds.
     thread_local dom::parser parser;

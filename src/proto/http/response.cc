@@ -85,6 +85,8 @@ void append_response(std::string& out, const response& r, const answer_frame& fr
     }
     if (!frame.keep_alive) {
         out += "Connection: close\r\n";
+    } else if (frame.http_1_0) {
+        out += "Connection: keep-alive\r\n"; // there it is not the default
     }
     out += r.headers;
     out += "\r\n";

@@ -24,6 +24,7 @@ struct answer_frame {
     std::string_view date; // "Date: ...\r\n"
     bool keep_alive;
     bool head_only; // HEAD: the length, not the bytes
+    bool http_1_0 = false;
 };
 
 std::string_view reason(uint16_t status) noexcept;

@@ -22,10 +22,11 @@ result<std::string_view> bearer_token(std::string_view header) {
 
 } // namespace
 
-result<void> authorizer::check(const http::request_head& head,
+result<uint64_t> authorizer::check(const http::request_head& head,
     std::optional<std::string_view> account, uint64_t body_max_bytes) {
+    constexpr auto no_limit = std::numeric_limits<uint64_t>::max();
     if (head.authorization.empty() && !_runtime.conf->auth.required) {
-        return {};
+        return no_limit;
     }
     const auto token = bearer_token(head.authorization);
     if (!token) {
@@ -42,8 +43,12 @@ result<void> authorizer::check(const http::request_head& head,
     if (!granted) {
         return std::unexpected(std::move(granted.error()));
     }
-    return granted->rate_per_s ? take_rate(granted->token_hash, *granted->rate_per_s)
-                               : result<void>{};
+    if (granted->rate_per_s) {
+        if (auto taken = take_rate(granted->token_hash, *granted->rate_per_s); !taken) {
+            return std::unexpected(std::move(taken.error()));
+        }
+    }
+    return granted->body_max_bytes.value_or(no_limit);
 }
 
 result<void> authorizer::take_rate(uint64_t token, uint64_t rate_per_s) {

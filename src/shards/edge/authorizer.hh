@@ -27,8 +27,8 @@ public:
     void set_keys(cap::keyring keys) { _keys = std::move(keys); }
 
     // Nothing to check when capabilities are not required and none is given; one that is given must
-    // be good.
-    result<void> check(const http::request_head&, std::optional<std::string_view> account,
+    // be good. The answer is how long a body may be once unpacked.
+    result<uint64_t> check(const http::request_head&, std::optional<std::string_view> account,
         uint64_t body_max_bytes);
 
 private:

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t output_keep_bytes = 64 * 1024; // a larger output buffer is given back after use
+constexpr size_t owed_max_bytes = 4 * 1024 * 1024;
 constexpr size_t body_keep_bytes = 4 * 1024;
 constexpr size_t output_flush_bytes =
     256 * 1024; // owed answers are written once they are this many bytes
@@ -59,8 +60,9 @@ void append_event(std::string& out, std::string_view data) {
 connection::connection(
     http_server& server, ss::connected_socket socket, admission::connection_permit permit)
     : _server(server), _runtime(server._runtime), _conf(_runtime.conf.snapshot()),
-      _socket(std::move(socket)), _in(_socket.input().detach()), _sink(_socket.output().detach()),
-      _permit(std::move(permit)) {}
+      _socket(std::move(socket)),
+      _in(_socket.input({.buffer_size = 4'096, .max_buffer_size = 32 * 1'024}).detach()),
+      _sink(_socket.output().detach()), _permit(std::move(permit)) {}
 
 void connection::now_doing(activity a) noexcept {
     _doing = a;
@@ -100,6 +102,10 @@ void connection::cut_off() noexcept {
     _socket.shutdown_output();
 }
 
+bool connection::busy() const noexcept {
+    return _doing != activity::idle && _doing != activity::lingering;
+}
+
 void connection::begin_drain() noexcept {
     if (_events) {
         _events->close();
@@ -112,6 +118,7 @@ void connection::begin_drain() noexcept {
 ss::future<> connection::run() noexcept {
     try {
         co_await serve();
+        _doing = activity::lingering;
         if (!_timed_out) {
             co_await linger();
         }
@@ -144,7 +151,10 @@ ss::future<> connection::serve() {
     bool fresh_tls = _server._options.tls.enabled;
     while (!_closing) {
         const bool waiting = _input.empty() && !std::exchange(fresh_tls, false);
-        now_doing(waiting ? activity::idle : activity::reading);
+        // A head that comes in pieces has one deadline for all of them.
+        if (waiting || _doing != activity::reading) {
+            now_doing(waiting ? activity::idle : activity::reading);
+        }
         if (!co_await fill()) {
             co_return;
         }
@@ -190,11 +200,10 @@ ss::future<> connection::serve_input() {
         _scanned = 0;
         if (outcome.state == http::parse_state::failed) {
             co_await settle();
-            next->req.head.verb = http::method::other;
-            answer_error(*next, outcome.problem);
-            _closing = true;
+            refuse_head(*next, outcome.problem);
             break;
         }
+        now_doing(activity::working);
         _spare = std::move(next);
         co_await serve_one(outcome.consumed);
         if (_output.size() > output_flush_bytes) {
@@ -205,6 +214,19 @@ ss::future<> connection::serve_input() {
     }
     co_await settle();
     co_await flush();
+    if (_input.empty()) {
+        _input = ss::temporary_buffer<char>(); // an idle connection holds no buffer
+    }
+}
+
+// Nothing of the request before it may show in the answer to a head that cannot be read.
+void connection::refuse_head(job& j, const error& why) {
+    _closing = true;
+    j.req.head.verb = http::method::other;
+    j.req.head.http_1_0 = false;
+    j.to = nullptr;
+    j.corr_id.clear();
+    answer_error(j, why);
 }
 
 // One request, whose head is in _spare.
@@ -227,8 +249,14 @@ ss::future<> connection::serve_one(size_t head_bytes) {
     }
     if (!admitted) {
         // A body that was not read would be taken for the next request.
-        _closing |= j->req.head.has_body();
+        _closing |= j->req.head.has_body() || _server._draining;
         answer_error(*j, std::move(admitted.error()));
+        _spare = std::move(j);
+        co_return;
+    }
+    if (auto room = co_await make_room(*j); !room) {
+        co_await settle();
+        answer_error(*j, std::move(room.error()));
         _spare = std::move(j);
         co_return;
     }
@@ -250,10 +278,30 @@ ss::future<> connection::serve_one(size_t head_bytes) {
     }
 }
 
+// Memory for the answer, before the work. No connection collects more than a few megabytes of
+// answers: it first writes what it owes, so that a client that does not read holds up only itself.
+ss::future<result<void>> connection::make_room(job& j) {
+    if (!j.to->options.answer_bytes || !_server._options.admitted) {
+        co_return result<void>{};
+    }
+    const auto bytes = j.to->options.answer_bytes(*_conf);
+    if ((_owed.size() + 1) * bytes + _output_memory.amount() > owed_max_bytes) {
+        co_await settle();
+        co_await flush();
+    }
+    auto memory = _runtime.admit.admit_memory(bytes);
+    if (!memory) {
+        co_return std::unexpected(std::move(memory.error()));
+    }
+    j.memory.merge(std::move(*memory));
+    co_return result<void>{};
+}
+
 // Everything that can be refused from the head alone, on this core, before anything is queued.
 result<void> connection::admit(job& j, size_t head_bytes) {
     j.began = std::chrono::steady_clock::now();
     j.to = nullptr;
+    j.allowed_body_bytes = std::numeric_limits<uint64_t>::max();
     j.corr_id = usable_corr_id(j.req.head.find("x-corr-id"));
     if (auto found = find_route(j); !found) {
         return found;
@@ -275,10 +323,11 @@ result<void> connection::admit(job& j, size_t head_bytes) {
         const auto account = j.to->options.account_in_param
                                  ? std::optional<std::string_view>(j.req.param)
                                  : std::nullopt;
-        if (auto allowed = _server.auth.check(j.req.head, account, _conf->http.body_max_bytes);
-            !allowed) {
-            return allowed;
+        const auto allowed = _server.auth.check(j.req.head, account, _conf->http.body_max_bytes);
+        if (!allowed) {
+            return std::unexpected(allowed.error());
         }
+        j.allowed_body_bytes = *allowed;
     }
     set_deadline(j);
     return {};
@@ -313,10 +362,6 @@ void connection::set_deadline(job& j) {
 
 ss::future<result<void>> connection::read_body(job& j) {
     const auto& head = j.req.head;
-    if (head.expect_continue && _input.empty()) {
-        co_await flush();
-        co_await put("HTTP/1.1 100 Continue\r\n\r\n");
-    }
     now_doing(activity::reading);
     auto read =
         co_await (head.chunked ? read_chunked(j) : read_sized(j, head.content_length.value_or(0)));
@@ -338,6 +383,7 @@ ss::future<result<void>> connection::read_sized(job& j, uint64_t length) {
         co_return std::unexpected(std::move(memory.error()));
     }
     j.memory = std::move(*memory);
+    co_await encourage(j);
     j.body.clear();
     j.body.reserve(length);
     while (j.body.size() < length) {
@@ -356,6 +402,7 @@ ss::future<result<void>> connection::read_sized(job& j, uint64_t length) {
 
 ss::future<result<void>> connection::read_chunked(job& j) {
     http::chunked_decoder decoder(_conf->http.body_max_bytes);
+    co_await encourage(j);
     j.body.clear();
     while (true) {
         const auto step = decoder.next(unread());
@@ -382,6 +429,15 @@ ss::future<result<void>> connection::read_chunked(job& j) {
                 co_return more;
             }
         }
+    }
+}
+
+// A client that asked first is told to go on, once nothing speaks against its body.
+ss::future<> connection::encourage(job& j) {
+    if (j.req.head.expect_continue && _input.empty()) {
+        co_await flush();
+        co_await put("HTTP/1.1 100 Continue\r\n\r\n");
+        now_doing(activity::reading);
     }
 }
 
@@ -420,6 +476,9 @@ ss::future<result<void>> connection::unpack(job& j) {
     }
     j.body = std::move(inflater).take();
     j.req.body = j.body;
+    if (j.body.size() > j.allowed_body_bytes) {
+        co_return fail(errc::forbidden, "caveat body does not hold", "Authorization");
+    }
     co_return result<void>{};
 }
 
@@ -436,7 +495,8 @@ void connection::answer_job(job& j, result<answer>&& done) {
     http::append_response(_output, r,
         {.date = _server.date_line(),
             .keep_alive = !_closing,
-            .head_only = j.req.head.verb == http::method::head});
+            .head_only = j.req.head.verb == http::method::head,
+            .http_1_0 = j.req.head.http_1_0});
     ++_runtime.requests_total;
     if (j.to) {
         ++j.to->by_class[r.status / 100 % 6];
@@ -445,9 +505,9 @@ void connection::answer_job(job& j, result<answer>&& done) {
     // A large body's memory goes before its permit does.
     j.head_bytes = {};
     if (j.body.capacity() > body_keep_bytes) {
-        j.body = {};
+        j.body = std::string(); // `= {}` would keep the capacity
     }
-    j.memory = {};
+    _output_memory.merge(std::move(j.memory)); // until it is written
     j.place = {};
 }
 
@@ -458,7 +518,11 @@ void connection::answer_error(job& j, error e) {
     if (j.corr_id.empty()) {
         j.corr_id = fmt::format("{:016x}", _runtime.random());
     }
-    answer_job(j, answer{http::error_response(e, j.corr_id), nullptr});
+    auto response = http::error_response(e, j.corr_id);
+    if (e.code == errc::method_not_allowed) {
+        response.headers += fmt::format("Allow: {}\r\n", _server.routes.allowed(j.req.head.path));
+    }
+    answer_job(j, answer{std::move(response), nullptr});
     j.corr_id.clear();
 }
 
@@ -466,7 +530,10 @@ void connection::answer_error(job& j, error e) {
 ss::future<> connection::settle() {
     while (!_owed.empty()) {
         now_doing(activity::working);
-        auto& j = *_owed.front();
+        // Out of the queue first: whatever happens to the answer, nobody waits for this job again.
+        auto front = std::move(_owed.front());
+        _owed.pop_front();
+        auto& j = *front;
         result<answer> done = fail(errc::internal, "the handler failed");
         try {
             done = co_await std::move(*j.pending);
@@ -480,8 +547,10 @@ ss::future<> connection::settle() {
         } else {
             answer_job(j, std::move(done));
         }
-        _spare = std::move(_owed.front());
-        _owed.pop_front();
+        _spare = std::move(front);
+        if (_output.size() > output_flush_bytes) {
+            co_await flush();
+        }
     }
 }
 
@@ -492,6 +561,7 @@ ss::future<> connection::flush() {
     const auto before = _doing;
     co_await put(_output);
     _output.clear();
+    _output_memory = {};
     if (_output.capacity() > output_keep_bytes) {
         _output.shrink_to_fit();
     }

@@ -27,6 +27,7 @@ public:
 
     bool late(ss::lowres_clock::time_point now) const noexcept override { return now >= _late_at; }
     void time_out() override;
+    bool busy() const noexcept override;
     void begin_drain() noexcept override;
     void cut_off() noexcept override;
 
@@ -39,6 +40,7 @@ private:
         std::string corr_id;                   // the client's, or empty
         route* to = nullptr;
         std::chrono::steady_clock::time_point began;
+        uint64_t allowed_body_bytes = 0; // by its capability, once unpacked
         admission::count_permit place;
         admission::count_permit memory;
         std::optional<answer_future> pending;
@@ -57,6 +59,7 @@ private:
     std::unique_ptr<job> _spare;
     std::deque<std::unique_ptr<job>> _owed; // in order of arrival
     event_source* _events = nullptr;        // while it streams
+    admission::count_permit _output_memory;
     bool _closing = false;
     bool _timed_out = false;
     activity _doing = activity::idle;
@@ -69,6 +72,8 @@ private:
     ss::future<bool> fill();
     ss::future<> serve_input();
     ss::future<> serve_one(size_t head_bytes);
+    void refuse_head(job&, const error&);
+    ss::future<result<void>> make_room(job&);
     result<void> admit(job&, size_t head_bytes);
     result<void> find_route(job&);
     void set_deadline(job&);
@@ -77,6 +82,7 @@ private:
     ss::future<result<void>> read_sized(job&, uint64_t length);
     ss::future<result<void>> read_chunked(job&);
     ss::future<result<void>> unpack(job&);
+    ss::future<> encourage(job&);
     ss::future<result<void>> more_input(job&);
 
     void answer_job(job&, result<answer>&&);

@@ -9,7 +9,11 @@ namespace tidepool {
 
 namespace {
 
-constexpr route_options keyed{.account_in_param = true, .always = false};
+constexpr route_options keyed{.account_in_param = true};
+// A value is in the owner's answer and in the text made of it.
+constexpr route_options keyed_with_value{
+    .answer_bytes = [](const config& c) { return 2 * c.echo.value_max_bytes; },
+    .account_in_param = true};
 constexpr size_t key_max_bytes = 256;
 
 result<void> check_key(const std::string& key) {
@@ -101,7 +105,8 @@ void add_echo_routes(http_server& server, ss::sharded<echo_service>& services) {
     using http::method;
     auto& echo = services.local();
     server.routes.add(
-        method::get, "/v1/echo/{}", [&echo](const request& r) { return get(echo, r); }, keyed);
+        method::get, "/v1/echo/{}", [&echo](const request& r) { return get(echo, r); },
+        keyed_with_value);
     server.routes.add(
         method::put, "/v1/echo/{}", [&echo](const request& r) { return put(echo, r); }, keyed);
     server.routes.add(

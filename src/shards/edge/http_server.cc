@@ -67,6 +67,19 @@ router::match router::find(http::method verb, std::string_view path) const {
     return out;
 }
 
+std::string router::allowed(std::string_view path) const {
+    using http::method;
+    std::string out;
+    for (const auto verb : {method::get, method::head, method::post, method::put, method::del,
+             method::patch, method::options}) {
+        if (find(verb, path).found) {
+            out += out.empty() ? "" : ", ";
+            out += name(verb);
+        }
+    }
+    return out;
+}
+
 std::vector<route*> router::all() const {
     std::vector<route*> out;
     for (const auto* table : {&_exact, &_prefixes}) {
@@ -266,7 +279,8 @@ ss::future<bool> http_server::drain(deadline until) {
     while (!closed.available() && !until.expired()) {
         co_await ss::sleep<ss::lowres_clock>(std::chrono::milliseconds(10));
     }
-    const auto left = _connections.size();
+    // One that only says goodbye (TLS waits for the peer's) has lost nothing.
+    const auto left = std::ranges::count_if(_connections, &live_connection::busy);
     for (auto& c : _connections) {
         c.cut_off();
     }

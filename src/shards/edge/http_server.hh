@@ -28,6 +28,8 @@ public:
     virtual bool late(ss::lowres_clock::time_point now) const noexcept = 0;
     // Ends whatever it waits for, and counts which deadline it was.
     virtual void time_out() = 0;
+    // A request is under way: cutting it off now would lose something.
+    virtual bool busy() const noexcept = 0;
     // The node drains: close if idle, otherwise after the answer.
     virtual void begin_drain() noexcept = 0;
     virtual void cut_off() noexcept = 0;

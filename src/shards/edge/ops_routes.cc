@@ -9,7 +9,7 @@ namespace tidepool {
 
 namespace {
 
-constexpr route_options probe{.account_in_param = false, .always = true};
+constexpr route_options probe{.always = true};
 
 std::string missing_list(const lifecycle& life) {
     json_array out;

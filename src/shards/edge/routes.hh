@@ -3,6 +3,7 @@
 
 #include "proto/http/head.hh"
 #include "proto/http/response.hh"
+#include "shards/runtime/config/config.hh"
 #include "shards/runtime/deadline.hh"
 #include "shards/runtime/metrics.hh"
 
@@ -55,6 +56,8 @@ inline answer_future reply_json(std::string body, uint16_t status = 200) {
 }
 
 struct route_options {
+    // The most memory an answer takes, admitted before the handler runs; none for small ones.
+    uint64_t (*answer_bytes)(const config&) = nullptr;
     bool account_in_param = false; // the last segment names an account, for capabilities
     bool always = false;           // answered while draining and without a capability: probes
 };
@@ -91,6 +94,8 @@ public:
 
     void add(http::method verb, std::string pattern, handler h, route_options options = {});
     match find(http::method verb, std::string_view path) const;
+    // "GET, HEAD, PUT": what a path answers to.
+    std::string allowed(std::string_view path) const;
     // Every route, for metrics.
     std::vector<route*> all() const;
 };

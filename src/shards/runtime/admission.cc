@@ -142,16 +142,24 @@ result<admission::count_permit> admission::admit_request(
     return count_permit(_inflight, 1);
 }
 
-result<admission::count_permit> admission::admit_body(
-    connection_permit& connection, uint64_t bytes) {
+result<admission::count_permit> admission::admit_memory(uint64_t bytes) {
     assert_owner();
     if (bytes > _limits.memory_max_bytes - std::min(_memory, _limits.memory_max_bytes)) {
-        return refuse("memory", "no memory for another body");
+        return refuse("memory", "no memory for another request");
+    }
+    return count_permit(_memory, bytes);
+}
+
+result<admission::count_permit> admission::admit_body(
+    connection_permit& connection, uint64_t bytes) {
+    auto memory = admit_memory(bytes);
+    if (!memory) {
+        return memory;
     }
     if (auto rate = take_rate(*connection._client, 0, static_cast<double>(bytes)); !rate) {
         return std::unexpected(std::move(rate.error()));
     }
-    return count_permit(_memory, bytes);
+    return memory;
 }
 
 } // namespace tidepool

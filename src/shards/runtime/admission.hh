@@ -87,6 +87,8 @@ public:
     result<connection_permit> admit_connection(const ss::net::inet_address&);
     // In-flight place and request rate. `bytes` is what the head took.
     result<count_permit> admit_request(connection_permit&, uint64_t bytes);
+    // Memory for `bytes` of an answer that is being made.
+    result<count_permit> admit_memory(uint64_t bytes);
     // Memory for `bytes` of a body that is announced, and the byte rate.
     result<count_permit> admit_body(connection_permit&, uint64_t bytes);
 

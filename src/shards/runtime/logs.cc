@@ -3,7 +3,7 @@
 #include "proto/base/json_out.hh"
 #include "shards/runtime/logger.hh"
 
-#include <ostream>
+#include <iostream>
 #include <streambuf>
 #include <unistd.h>
 
@@ -71,9 +71,9 @@ ss::log_level level_of(const std::string& name) {
 
 void set_log_format(const log_config& c) {
     if (c.format == "json") {
-        static json_line_buffer buffer;
-        static std::ostream out(&buffer);
-        ss::logger::set_ostream(out);
+        // Seastar logs to cerr and says so again when it starts; so cerr itself is what changes.
+        // Never destroyed: something may log until the very end.
+        std::cerr.rdbuf(new json_line_buffer);
     }
 }
 
