@@ -97,6 +97,14 @@ unpack() {
     touch "$cache/src-$version/.complete"
 }
 
+show_progress() {
+    local line n=0
+    while IFS= read -r line; do
+        case "$line" in '['*) n=$((n + 1)) && [ $((n % 10)) -eq 0 ] && say "${line%%]*}] $config" ;; esac
+    done
+    return 0
+}
+
 build() {
     local tree=$cache/build-$version-$key
     prefix=$cache/seastar-$version-$key
@@ -105,9 +113,8 @@ build() {
     cmake -G Ninja -S "$cache/src-$version" -B "$tree" -DCMAKE_BUILD_TYPE="$config" \
         -DCMAKE_INSTALL_PREFIX="$prefix" "${flags[@]}" >"$tree.log" 2>&1 || { tail -n 20 "$tree.log" >&2; exit 1; }
     say "building $config (about ten minutes on two cores)"
-    # Ninja's own counter, one line in thirty.
-    ninja -C "$tree" seastar seastar_testing seastar_perf_testing 2>&1 | tee -a "$tree.log" |
-        awk '/^\[/ {if (++n % 30 == 0) {print "seastar: " $1 > "/dev/stderr"}}' ||
+    # Ninja's own counter, about one line a minute.
+    ninja -C "$tree" seastar seastar_testing seastar_perf_testing 2>&1 | tee -a "$tree.log" | show_progress ||
         { grep -n -A5 -m3 'FAILED\|error:' "$tree.log" >&2; exit 1; }
     cmake --install "$tree" >>"$tree.log" 2>&1 || { tail -n 20 "$tree.log" >&2; exit 1; }
     touch "$prefix/.complete"

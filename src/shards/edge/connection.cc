@@ -505,7 +505,7 @@ void connection::answer_job(job& j, result<answer>&& done) {
     // A large body's memory goes before its permit does.
     j.head_bytes = {};
     if (j.body.capacity() > body_keep_bytes) {
-        j.body = std::string(); // `= {}` would keep the capacity
+        std::string().swap(j.body); // assigning an empty one would keep the capacity
     }
     _output_memory.merge(std::move(j.memory)); // until it is written
     j.place = {};
