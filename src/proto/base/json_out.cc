@@ -1,5 +1,6 @@
 #include "proto/base/json_out.hh"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tidepool {
@@ -55,8 +56,16 @@ void append_escaped(std::string& out, char c) {
 } // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
+    auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
     out += '"';
     while (!text.empty()) {
+        // Nearly all of nearly every text is a run of plain characters, copied at once.
+        const auto run = static_cast<size_t>(std::ranges::find_if_not(text, plain) - text.begin());
+        out += text.substr(0, run);
+        text.remove_prefix(run);
+        if (text.empty()) {
+            break;
+        }
         const char c = text.front();
         if (c == '"' || c == '\\' || static_cast<uint8_t>(c) < 0x20) {
             append_escaped(out, c);

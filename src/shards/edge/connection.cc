@@ -538,8 +538,9 @@ ss::future<> connection::settle() {
         try {
             done = co_await std::move(*j.pending);
         } catch (...) {
-            edge_log.error(
-                "{} {}: {}", name(j.req.head.verb), j.to->pattern, std::current_exception());
+            static thread_local ss::logger::rate_limit limit(std::chrono::seconds(1));
+            edge_log.log(ss::log_level::error, limit, "{} {}: {}", name(j.req.head.verb),
+                j.to->pattern, std::current_exception());
         }
         j.pending.reset();
         if (done && done->events) {

@@ -170,6 +170,13 @@ void mailbox_core::return_to_sender(mailbox_call& call) noexcept {
     (void)ss::smp::submit_to(call.from, call.home._hops.reply, [&call] { call.deliver(); });
 }
 
+// On the receiver, whose own limit it is: under memory pressure every call may fail.
+void mailbox_core::log_fault(std::string_view queue, const std::exception_ptr& fault) noexcept {
+    static thread_local ss::logger::rate_limit limit(std::chrono::seconds(1));
+    runtime_log.log(
+        ss::log_level::error, limit, "a call through mailbox {} failed: {}", queue, fault);
+}
+
 void mailbox_core::answered(mailbox_call& call) noexcept {
     ++_registered.counts.done;
     _in_flight.erase(_in_flight.iterator_to(call));

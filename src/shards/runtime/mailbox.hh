@@ -204,6 +204,7 @@ private:
 
     static ss::future<detail::mailbox_call*> run_batch(detail::mailbox_batch) noexcept;
     static void return_to_sender(detail::mailbox_call&) noexcept;
+    static void log_fault(std::string_view queue, const std::exception_ptr&) noexcept;
 };
 
 // A function and its answer. `Func` gets the receiver's Service& and returns result<T> or
@@ -242,8 +243,7 @@ struct typed_call final : detail::mailbox_call {
 
     void store(ss::future<answer>&& f) noexcept {
         if (f.failed()) {
-            const auto fault = f.get_exception();
-            runtime_log.error("a call through mailbox {} failed: {}", home.queue_name(), fault);
+            mailbox_core::log_fault(home.queue_name(), f.get_exception());
             reply = fail(errc::internal, "the owner core failed");
         } else {
             reply = f.get();

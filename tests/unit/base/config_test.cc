@@ -522,6 +522,12 @@ BOOST_AUTO_TEST_CASE(reactor_options_of_every_key) {
     BOOST_TEST(!has_option(c, "--overprovisioned"));
 }
 
+BOOST_AUTO_TEST_CASE(document_is_printed_from_the_schema) {
+    std::ifstream file(TIDEPOOL_SOURCE_DIR "/docs/CONFIG.md");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    BOOST_TEST((text == config_docs()), "docs/CONFIG.md is old: run make docs");
+}
+
 BOOST_AUTO_TEST_CASE(docs_name_every_key) {
     const auto docs = config_docs();
     for (const auto& field : config_schema()) {
