@@ -664,7 +664,7 @@ class CapabilityTest(unittest.TestCase):
             self.assertIn("0600", said[0])
 
 
-class TlsTest(unittest.TestCase):
+class WithCertificates:
     def make_certificate(self, node, name):
         """Both files by renaming, as certificate tools do."""
         made = {kind: node.folder / f"new-{kind}.pem" for kind in ("cert", "key")}
@@ -676,6 +676,16 @@ class TlsTest(unittest.TestCase):
         for kind, file in made.items():
             os.replace(file, node.folder / f"{kind}.pem")
 
+    @staticmethod
+    def trusting(version):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = version
+        return context
+
+
+class TlsTest(WithCertificates, unittest.TestCase):
     def node_with_tls(self):
         node = Node({"http.tls.enabled": True}, start=False)
         self.addCleanup(node.discard)
@@ -684,14 +694,6 @@ class TlsTest(unittest.TestCase):
         self.make_certificate(node, "first")
         node.start()
         return node
-
-    @staticmethod
-    def trusting(version):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        context.minimum_version = context.maximum_version = version
-        return context
 
     def common_name(self, node):
         """Of the certificate that a new connection sees."""
@@ -732,6 +734,43 @@ class TlsTest(unittest.TestCase):
             self.assertEqual(node.wait(), 1, node.log())
             said = node.complaints()
             self.assertEqual(len(said), 1, said)
+
+
+class ProfileTest(WithCertificates, unittest.TestCase):
+    """The profiles as they are, but for addresses, files and the size of this machine."""
+
+    def start_profile(self, name, **more):
+        node = Node(start=False)
+        self.addCleanup(node.discard)
+        wanted = {key: node.config[key] for key in ("http.listen", "ops.listen", "node.data_dir")}
+        wanted.update({"reactor.memory": "1G", "reactor.lock_memory": "false"})
+        wanted.update({key.replace("__", "."): node.folder / file for key, file in more.items()})
+        node.config_file = lib.ROOT / "conf" / f"{name}.yaml"
+        node._sets = [f"{key}={value}" for key, value in wanted.items()]
+        return node
+
+    def test_local(self):
+        node = self.start_profile("local")
+        node.start()
+        self.assertEqual(node.stop(), 0)
+
+    def test_bare_metal_io_uring(self):
+        node = self.start_profile("bare-metal-io_uring")
+        node.start()
+        with node.client() as client:
+            self.assertEqual(client.request("GET", "/healthz").status, 200)
+        self.assertEqual(node.stop(), 0)
+
+    def test_production(self):
+        node = self.start_profile("production", http__tls__cert_file="cert.pem",
+                                  http__tls__key_file="key.pem", auth__keys_file="keys")
+        self.make_certificate(node, "production")
+        (node.folder / "keys").write_text(lib.ctl("cap", "keygen", "k1").stdout)
+        (node.folder / "keys").chmod(0o600)
+        node.start()
+        with node.client(tls=self.trusting(ssl.TLSVersion.TLSv1_3)) as client:
+            self.assertEqual(client.request("GET", "/healthz").status, 200)
+        self.assertEqual(node.stop(), 0)
 
 
 class EventsTest(unittest.TestCase):

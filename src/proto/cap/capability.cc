@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <macaroons.h>
 #include <memory>
 #include <sodium.h>
