@@ -51,10 +51,21 @@ flock -n 9 || { say "another build of $config is under way, waiting for it"; flo
 prefix=$(finished)
 [ -n "$prefix" ] && { echo "$prefix"; exit 0; }
 
+# The site that most of the machine's package lists come from; nothing without lists.
+debian_site() {
+    apt-get indextargets --format '$(SITE)' 'Created-By: Packages' |
+        awk '!/security/ {n[$0]++} END {for (s in n) if (n[s] > most) {most = n[s]; site = s} print site}'
+}
+
 # A private apt directory with one line, so that the machine's own package lists stay as they are.
 private_apt() {
     local site
-    site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | sort | uniq -c | sort -rn | awk 'NR==1 {print $2}')
+    site=$(debian_site)
+    # Images are often shipped without package lists; the site is known only with them.
+    if [ -z "$site" ] && [ "$(id -u)" -eq 0 ]; then
+        apt-get update -qq
+        site=$(debian_site)
+    fi
     [ -n "$site" ] || { say "apt has no package lists: run apt-get update first"; exit 1; }
     mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $suite main" >"$cache/apt/sources.list"
