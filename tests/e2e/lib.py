@@ -319,8 +319,9 @@ class Node:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def complaints(self):
-        """Lines of the log above INFO, without what Seastar says of every sanitizer build."""
-        usual = re.compile(r"INFO |WARNING: debug mode|.*compiled with default allocator")
+        """Lines of the log above INFO, without what Seastar says of the machine or the build."""
+        usual = re.compile(r"INFO |WARNING: debug mode|.*compiled with default allocator"
+                           r"|WARN .* seastar - Could not parse cgroups")
         return [line for line in self.log().splitlines() if not usual.match(line)]
 
     def wait_for_log(self, text, times=1):

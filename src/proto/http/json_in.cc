@@ -106,7 +106,8 @@ result<void> parse_json(std::string_view body, std::span<const json_field> field
     if (fields.size() > 64) {
         return fail(errc::internal, "more than 64 fields");
     }
-    if (body.empty()) {
+    // RFC 8259 8.1: no byte order mark; some versions of simdjson would skip it.
+    if (body.empty() || body.starts_with("\xEF\xBB\xBF")) {
         return bad("body", "no valid JSON");
     }
     // One parser a thread: its buffers grow to the largest body seen, which the edge bounds.
